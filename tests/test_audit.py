@@ -30,13 +30,13 @@ from topoplace.formats.decisions import Decided, Decision, decision_of, read_lin
 from topoplace.machine import parse_node_set
 from topoplace.machine.hierarchy import build_hierarchy
 from topoplace.placement.hierarchy.contract import held_to
+from topoplace.placement.hierarchy.fragmentation import Fragmentation, slurm_fragmentation
 from topoplace.placement.hierarchy.problem import HierarchyProblem
 from topoplace.report.page.audits import audit_page
 from topoplace.result.placement import HierarchyResult
 from topoplace.snapshot.schema import CubesModel, Snapshot
 from topoplace.solving import Options
 from topoplace.study.audit.cases import case_of_decision, load_cases
-from topoplace.study.audit.fragmentation import Fragmentation, slurm_fragmentation
 from topoplace.study.audit.judging import Row, Standing, Verdict, counted_on, judge
 from topoplace.study.audit.live import drawn_lines, drawn_pods
 from topoplace.study.audit.run import Audit, Domains, audit_cases

@@ -15,6 +15,7 @@ from random_certificates import best_gain
 from soundness.results import hold_bent
 from tiny_hierarchies import (
     Place,
+    freeing,
     is_legal,
     lively_hierarchy,
     num_placements,
@@ -23,6 +24,7 @@ from tiny_hierarchies import (
     packing_of,
     places_of,
     prepared,
+    with_free,
     worth_of,
 )
 from topoplace.certify.hierarchy import oracle as oracle_module
@@ -139,8 +141,9 @@ def test_places_are_worth_what_brute_force_says() -> None:
 
 
 @cache
-def solved(number: int) -> HierarchyResult:
-    return solve(prepared(tiny(number)), "exact", Options(time_limit=20))
+def solved(number: int, free: bool = False) -> HierarchyResult:
+    document = freeing(random.Random(number), tiny(number)) if free else tiny(number)
+    return solve(prepared(document), "exact", Options(time_limit=20))
 
 
 @cache
@@ -185,6 +188,7 @@ def is_right(document: Document) -> bool:
     worths = [worth_of(state, request, place) for request, place in placed]
     zero = [0] * (state.machine.num_levels + 4)
     values = on_levels(state, [sum(column) for column in zip(zero, *worths, strict=True)])
+    values = with_free(state, placed, values)
     signs = [1 if level["sense"] == "max" else -1 for level in document["levels"]]
     told = [s * level["objective"] for s, level in zip(signs, document["levels"], strict=True)]
     if (*told,) != values:
@@ -215,9 +219,10 @@ def with_nodes(placement: Document) -> None:
 
 
 @pytest.mark.parametrize("tries", [400, pytest.param(4_000, marks=pytest.mark.slow)])
-def test_bent_results_are_refused_or_right(tries: int) -> None:
+@pytest.mark.parametrize("free", [False, True])
+def test_bent_results_are_refused_or_right(tries: int, free: bool) -> None:
     many = [k for k in range(60) if num_placements(prepared(tiny(k))) > 8]
-    hold_bent([solved(number) for number in many[:20]], moved, is_right, tries)
+    hold_bent([solved(number, free) for number in many[:20]], moved, is_right, tries)
 
 
 # ---- The rules, one by one ----------------------------------------------------------------------

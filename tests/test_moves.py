@@ -16,7 +16,7 @@ import pytest
 
 import topoplace as tp
 from scripts_of_the_project import script
-from soundness.results import hold_bent
+from soundness.results import bent_curve, hold_bent
 from tiny_moves import (
     Case,
     best_plan,
@@ -34,6 +34,7 @@ from topoplace.placement.repack.problem import instance_of, repack_problem
 from topoplace.placement.repack.view import best_for
 from topoplace.report.summary import summary
 from topoplace.result.placement import RepackResult
+from topoplace.result.several import Frontier
 from topoplace.snapshot.schema import RepackInstance, Snapshot
 from topoplace.solving import Options, solve
 
@@ -169,28 +170,33 @@ def test_plans_of_pods_equal_brute_force_and_are_certified(seeds: range, replace
 MOST = 4
 
 
+def alone(case: Any, **update: Any) -> Any:
+    """Return a case of whose jobs some may move, at their costs, and nothing else counts."""
+    whole = case.instance.model_copy(update={"ends": {}, "budgets": [], "moving": True, **update})
+    return replace(case, instance=whole)
+
+
+@cache
+def for_queue(seed: int) -> tuple[Frontier, list[int], Any]:
+    """Return what moves make room for of the queue, the truth by cost, and the case."""
+    case = tiny_moves(seed)
+    whole = case.instance
+    same = {"costs": whole.costs, "keep_shape": str(whole.keep_shape)}
+    names = {job.gang or job.id for job in whole.snapshot.running}
+    asked = Repack(whole.snapshot, defragment=MOST, fixed=sorted(names - {*case.present}), **same)
+    frontier = defragmented(repack_problem(instance_of(whole.snapshot, asked)), Options(60))
+    case = alone(case, start=[request.id for request in whole.snapshot.queue])
+    return frontier, best_rooms(case, MOST), case
+
+
 @pytest.mark.parametrize(
     "seeds", [range(8), pytest.param(range(8, 308), marks=pytest.mark.slow)], ids=["some", "many"]
 )
 def test_room_for_the_queue_by_moves_equals_brute_force(seeds: range) -> None:
     more = 0
     for seed in seeds:
-        case = tiny_moves(seed)
-        whole = case.instance
-        same = {"costs": whole.costs, "keep_shape": str(whole.keep_shape)}
-        names = {job.gang or job.id for job in whole.snapshot.running}
-        fixed = sorted(names - {*case.present})
-        asked = Repack(whole.snapshot, defragment=MOST, fixed=fixed, **same)
-        frontier = defragmented(repack_problem(instance_of(whole.snapshot, asked)), Options(60))
-        start = [request.id for request in whole.snapshot.queue]
-        update = {"ends": {}, "budgets": [], "moving": True, "start": start}
-        best = best_rooms(replace(case, instance=whole.model_copy(update=update)), MOST)
-        for cost, room in enumerate(best):
-            point, bound = best_for(frontier, cost)
-            assert point is not None
-            assert point.values[-1] == room, (seed, cost)
-            assert bound is None or bound >= room
-        assert frontier.check().verified, frontier.check()
+        frontier, best, _ = for_queue(seed)
+        held_to_most(frontier, best)
         more += best[-1] > best[0]
     assert more >= len(seeds) // 10
 
@@ -211,33 +217,35 @@ def held_to_most(frontier: Any, best: list[int]) -> None:
 def test_free_domains_by_moves_equal_brute_force(seeds: range) -> None:
     more = 0
     for seed in seeds:
-        case = tiny_moves(seed)
-        whole, machine = case.instance, case.state.machine
-        if len(machine.levels) < 2 or not (machine.capacity > 0).all(axis=0).any():
-            continue
-        level = machine.levels[seed % (len(machine.levels) - 1)]
-        jobs = {job.gang or job.id for job in whole.snapshot.running}
-        same = {"costs": whole.costs, "keep_shape": str(whole.keep_shape)}
-        asked = Repack(
-            whole.snapshot,
-            defragment=MOST,
-            room=level,
-            fixed=sorted(jobs - {*case.present}),
-            **same,
-        )
-        frontier = defragmented(repack_problem(instance_of(whole.snapshot, asked)), Options(60))
-        of = machine.domain_of[machine.levels.index(level)].tolist()
-        taken = {machine.numbers[h] for h in expand_host_list(whole.snapshot.down)}
-        for job in whole.snapshot.running:
-            if (job.gang or job.id) not in case.present:
-                taken |= {machine.numbers[h] for h in expand_host_list(job.nodes)}
-        domains = [{h for h, own in enumerate(of) if own == d} for d in {*of}]
-        update = {"ends": {}, "budgets": [], "moving": True, "start": []}
-        alone = replace(case, instance=whole.model_copy(update=update))
-        best = most_free(alone, MOST, [d for d in domains if taken.isdisjoint(d)])
-        held_to_most(frontier, best)
-        more += best[-1] > best[0]
+        found = for_domains(seed)
+        if found is not None:
+            frontier, best, _ = found
+            held_to_most(frontier, best)
+            more += best[-1] > best[0]
     assert more >= len(seeds) // 20
+
+
+@cache
+def for_domains(seed: int) -> tuple[Frontier, list[int], Any] | None:
+    """Return which domains moves make free, the truth by cost, and the case; None without any."""
+    case = tiny_moves(seed)
+    whole, machine = case.instance, case.state.machine
+    if len(machine.levels) < 2 or not (machine.capacity > 0).all(axis=0).any():
+        return None
+    level = machine.levels[seed % (len(machine.levels) - 1)]
+    jobs = {job.gang or job.id for job in whole.snapshot.running}
+    same = {"costs": whole.costs, "keep_shape": str(whole.keep_shape)}
+    fixed = sorted(jobs - {*case.present})
+    asked = Repack(whole.snapshot, defragment=MOST, room=level, fixed=fixed, **same)
+    frontier = defragmented(repack_problem(instance_of(whole.snapshot, asked)), Options(60))
+    of = machine.domain_of[machine.levels.index(level)].tolist()
+    taken = {machine.numbers[h] for h in expand_host_list(whole.snapshot.down)}
+    for job in whole.snapshot.running:
+        if (job.gang or job.id) not in case.present:
+            taken |= {machine.numbers[h] for h in expand_host_list(job.nodes)}
+    domains = [{h for h, own in enumerate(of) if own == d} for d in {*of}]
+    case = alone(case, start=[])
+    return frontier, most_free(case, MOST, [d for d in domains if taken.isdisjoint(d)]), case
 
 
 @pytest.mark.parametrize(
@@ -283,15 +291,23 @@ def moved(rng: random.Random, mutant: Document) -> None:
         solution["ended"] = [rng.choice(names)]
 
 
+def only_ended(seed: int) -> Case:
+    """Return a case in which nobody moves, and all jobs may be ended."""
+    case = tiny_moves(seed)
+    ends = dict.fromkeys(case.present, 1)
+    return alone(case, moving=False, ends=ends, costs={})
+
+
 DRAWN: dict[str, Callable[[int], Any]] = {
     "hierarchies": tiny_moves,
+    "victims": only_ended,
     "replaced": tiny_replacement,
     "pods": tiny_pod,
     "replaced on pods": partial(tiny_pod, replaced=True),
 }
 
 
-@pytest.mark.parametrize("tries", [25, pytest.param(500, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("tries", [25, pytest.param(1_500, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kind", DRAWN)
 def test_bent_plans_are_refused_or_right(kind: str, tries: int) -> None:
     cases = [case for case in map(DRAWN[kind], range(10)) if case is not None]
@@ -311,6 +327,66 @@ def test_bent_plans_are_refused_or_right(kind: str, tries: int) -> None:
         return reached and (bounds[0] is None or bounds[0] >= best[0])
 
     hold_bent(results, moved, is_right, tries)
+
+
+@pytest.mark.parametrize("tries", [25, pytest.param(1_500, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("room", [for_queue, for_domains])
+def test_bent_rooms_are_refused_or_right(room: Callable[[int], Any], tries: int) -> None:
+    cases = [own for own in map(room, range(14)) if own is not None]
+    known = {frontier.instance.model_dump_json(): own for own in cases for frontier in own[:1]}
+
+    def is_right(document: Document) -> bool:
+        """Return whether plans can be carried out, and figures are true; else it is made anew."""
+        frontier = Frontier.model_validate(document)
+        own = known.get(frontier.instance.model_dump_json())
+        if own is None:
+            best = defragmented(repack_problem(frontier.instance), Options(20))
+            rooms = [best_for(best, cost) for cost in range(MOST + 1)]
+            truth = [(point.values[-1] if point else 0, bound) for point, bound in rooms]
+        else:
+            truth = [(value, value) for value in own[1]]
+            for point in document["points"]:
+                if not is_plan(point, own[2], own[0]):
+                    return False
+        for cost, (least, most) in enumerate(truth):
+            point, bound = best_for(frontier, cost)
+            too_much = point is not None and most is not None and point.values[-1] > most
+            if too_much or (bound is not None and bound < least):
+                return False
+        return True
+
+    frontiers = [frontier for frontier, *_ in cases]
+    hold_bent(frontiers, moved, is_right, tries, bent_curve)
+
+
+def is_plan(point: Document, case: Any, frontier: Frontier) -> bool:
+    """Return whether a plan can be carried out and is worth what it says, free domains too."""
+    solution, (_, cost, room) = point["solution"], point["values"]
+    if frontier.instance.level is not None:
+        names = {own["request"] for own in solution["placements"]}
+        steps = [step for step in solution["steps"] if step["job"] not in names]
+        moves = {own["request"]: case.read(own) for own in solution["moves"]}
+        used = {h for name, p in (case.present | moves).items() for h in case.used(p)}
+        of = case.state.machine.domain_of[case.state.machine.levels.index(frontier.instance.level)]
+        free = [
+            {
+                int(of[host])
+                for part in own["parts"]
+                for share in part["shares"]
+                for host in [case.state.machine.numbers[share["hosts"]]]
+            }
+            for own in solution["placements"]
+        ]
+        domains = {d for own in free for d in own}
+        if len(domains) != room or domains & {int(of[host]) for host in used}:
+            return False
+        solution = solution | {"placements": [], "steps": steps}
+        room = 0
+    figures = replayed({"solution": solution}, case)
+    if figures is None:
+        return False
+    started = [own["request"] for own in solution["placements"]]
+    return figures[-2] == cost and sum(case.requests[n].value for n in started) == room
 
 
 def asked_again(document: Document) -> bool:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -18,12 +19,14 @@ import tiny_hierarchies
 import topoplace as tp
 from brute_force import brute_force
 from exact_cases import MODES, solve
+from few import few_of
 from random_instances import random_snapshot
 from small_snapshot import snapshot_of
 from topoplace.certify import check_file
 from topoplace.certify.check import bound_on
 from topoplace.cli.app import app
 from topoplace.machine import format_node_set
+from topoplace.machine.hostlist import expand_host_list
 from topoplace.report.view import view_of
 from topoplace.result.certificate import Leaf
 from topoplace.snapshot.changes import Change, changed
@@ -253,7 +256,7 @@ TREE: dict[str, Any] = {
 def test_on_other_machines_only_what_makes_sense_there() -> None:
     found = tp.whatif(TREE, [{"without_job": "a"}, {"free": "n0"}, {"add_down": "n7"}])
     assert [one.gain for one in found.scenarios] == [None, 4, 0, 0]
-    assert [one.at_most for one in found.scenarios] == [None, None, None, 0]
+    assert [one.at_most for one in found.scenarios] == [None, 4, 0, 0]
     found = tp.whatif(TREE, [{"add_down": "n[0,6]"}, {"add_down": "n[5-6]"}])
     assert [one.hit for one in found.scenarios] == [(), (), ("a",)]
     line = "add-down n[5-6]: 1 running job on what goes down (a): it counts as running on"
@@ -278,6 +281,45 @@ def test_on_other_machines_only_what_makes_sense_there() -> None:
     for bad in bad_ones:
         with pytest.raises(tp.InputError, match="expected"):
             tp.whatif(TREE, [bad])
+
+
+@pytest.mark.parametrize("seed", few_of(range(30), 2))
+def test_hosts_and_domains_are_worth_what_is_said_of_them(seed: int) -> None:
+    document = tiny_hierarchies.lively_hierarchy(f"worth-{seed}", 300)
+    state = tiny_hierarchies.prepared(document)
+    machine, down = state.machine, {*expand_host_list(document["down"])}
+    found = what_if(state, [], options=Options(time_limit=30), worth=True)
+    assert {job.job for job in found.worth} == {job["id"] for job in document["running"]}
+    for one in found.domains:
+        [inside] = (
+            {machine.host_names[h] for h in np.flatnonzero(of == names.index(one.domain))}
+            for of, names in zip(
+                machine.domain_of, [*machine.domain_names[:-1], machine.host_names], strict=True
+            )
+            if one.domain in names
+        )
+        jobs = (j["id"] for j in document["running"] if inside & {*expand_host_list(j["nodes"])})
+        changes: list[Change] = {
+            "down": [("add_down", ",".join(sorted(inside - down)))],
+            "free": [("free", ",".join(sorted(inside & down)))],
+            "emptied": [("without_job", job) for job in jobs],
+        }[one.change]
+        after = what_if(state, [changes], options=Options(time_limit=30)).scenarios[1].result
+        assert one.at_most is not None
+        assert one.at_least <= (after.objective or 0) <= one.at_most, (one, after.objective)
+
+
+def test_racks_worth_draining_are_named() -> None:
+    """Four of a rack's hosts make room for a job of four, two free and two of a running job."""
+    machine = "hierarchy:2x4"
+    running = [{"id": "a", "nodes": "h[0-1]"}, {"id": "b", "nodes": "h[4-6]"}]
+    job = {"id": "q", "nodes": 4, "required": "rack"}
+    document = TREE | {"machine": machine, "down": "h7", "running": running, "queue": [job]}
+    text = str(tp.whatif(document, [], worth=True))
+    lines = [" ".join(line.split()) for line in text.splitlines()]
+    assert "rack0 emptied 0 4" in lines
+    assert "rack1 emptied 0 0" in lines
+    assert "h7 free 0 0" in lines
 
 
 def test_a_signal_leaves_what_is_solved(tmp_path: Path) -> None:

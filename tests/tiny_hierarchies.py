@@ -14,6 +14,7 @@ from typing import Any
 from random_certificates import Column, Packing
 from topoplace.machine.hierarchy import Hierarchy
 from topoplace.machine.hostlist import expand_host_list
+from topoplace.placement.hierarchy.free import FreePacking, positions_of
 from topoplace.placement.hierarchy.layout import Layout
 from topoplace.placement.hierarchy.packing import Candidate, HierarchyPacking
 from topoplace.placement.hierarchy.problem import HierarchyProblem
@@ -414,7 +415,7 @@ def outcomes(state: HierarchyState) -> set[tuple[int, ...]]:
 
     def place(q: int, placed: list[tuple[HierarchyRequest, Place]], values: Sequence[int]) -> None:
         if q == len(every):
-            found.add(on_levels(state, values))
+            found.add(with_free(state, placed, on_levels(state, values)))
             return
         place(q + 1, placed, values)
         for own, worth in every[q]:
@@ -434,6 +435,34 @@ def on_levels(state: HierarchyState, values: Sequence[int]) -> tuple[int, ...]:
     return tuple(values) if balanced else (*values[:-2], values[-1])
 
 
+def with_free(
+    state: HierarchyState,
+    placed: Sequence[tuple[HierarchyRequest, Place]] | None,
+    values: tuple[int, ...],
+) -> tuple[int, ...]:
+    """Return values with how many domains stay free, where these count; 0 without a placement."""
+    snapshot, machine = state.snapshot, state.machine
+    if snapshot.free is None:
+        return values
+    left = 0
+    if placed is not None:
+        used = {h for _, place in placed for units in place for h in units}
+        used |= {machine.host_names.index(name) for name in expand_host_list(snapshot.down)}
+        used |= {host for job in state.running for host in job.hosts.tolist()}
+        of = machine.domain_of[machine.levels.index(snapshot.free)].tolist()
+        left = len({*of} - {of[host] for host in used})
+    mixed = any(not value_of(snapshot, r) for r in candidates_of(snapshot))
+    return (*values[: 1 + mixed], left, *values[1 + mixed :])
+
+
+def freeing(rng: random.Random, document: dict[str, Any]) -> dict[str, Any]:
+    """Return a document in which free domains of a level count."""
+    levels = document["machine"]["levels"]
+    parts = [part for request in document["queue"] for part in request.get("parts", [request])]
+    alone = [levels.index(part["exclusive"]) for part in parts if part.get("exclusive")]
+    return document | {"free": rng.choice(levels[: min(alone, default=len(levels)) + 1])}
+
+
 def num_placements(state: HierarchyState) -> int:
     """Return how many choices brute force has."""
     return math.prod(1 + sum(1 for _ in places_of(state, r)) for r in state.requests)
@@ -449,12 +478,23 @@ def packing_of(
 ) -> Packing:
     """Return a snapshot as a packing, of some requests with others' places if these are chosen."""
     state = prepared(document)
-    solver = HierarchyPacking(HierarchyProblem(state))
+    problem = HierarchyProblem(state)
+    counts = problem.free_level is not None
+    solver = FreePacking(problem) if counts else HierarchyPacking(problem)
     number = {request.id: q for q, request in enumerate(state.requests)}
-    pairs = [(name, name) for name in number] if chosen is None else list(chosen)
+    pairs = [(name, name) for name in solver.names] if chosen is None else list(chosen)
     family_of = [(name, k) for name, own in solver.families.items() for k in range(_length(own))]
     columns: dict[object, Column] = {}
+    kinds: dict[object, list[str]] = {}
     for name, other in pairs:
+        if name not in number:  # a spare: what domains take, and a row of theirs
+            kinds.setdefault("spare", []).append(name)
+            for k, (own, _) in enumerate(positions_of(problem, solver.layout)):
+                taken = Counter(family_of[row] for row in own.tolist()) + Counter({("free", k): 1})
+                nothing = (0,) * (len(solver.senses) - 1)
+                values = (*nothing[: problem.free_level], 1, *nothing[problem.free_level :])
+                columns[name, k] = Column(name, taken, frozenset(own.tolist()), values)
+            continue
         request = state.requests[number[other]]
         (mine,) = (own for own in state.snapshot.queue if own.id == name)
         value = value_of(state.snapshot, mine)
@@ -462,10 +502,12 @@ def packing_of(
             rows = solver.rows_of(Candidate(number[other], uses_of(solver.layout, place))).tolist()
             taken = Counter(family_of[row] for row in rows)
             values = (value, *on_levels(state, worth_of(state, request, place))[1:])
+            values = with_free(state, None, values)
             covers = frozenset(row for row in rows if row < solver.num_covers)
             columns[name, tuple(rows), values] = Column(name, taken, covers, values)
-    kinds: dict[object, list[str]] = {}
     for name, other in pairs:
+        if name not in number:
+            continue
         ways = state.requests[number[other]].ways
         asked = tuple(tuple(replace(p, name=None, preferred=None) for p in way) for way in ways)
         kinds.setdefault(asked, []).append(name)

@@ -35,11 +35,15 @@ def number_of(number: int, noun: str) -> str:
     if number == 1:
         return f"1 {noun}"
     *before, last = noun.split(" ")
-    ending = "es" if last.endswith(("s", "x", "ch", "sh")) else "s"
-    plural = _IRREGULAR.get(last, last + ending)
-    if last.endswith("y") and last[-2] not in "aeiou":
-        plural = f"{last[:-1]}ies"
-    return " ".join([f"{number:,}", *before, plural])
+    return " ".join([f"{number:,}", *before, plural_of(last)])
+
+
+def plural_of(noun: str) -> str:
+    """Return the plural of a noun, such as ``racks`` or ``leaves``."""
+    if noun[-1:] == "y" and noun[-2:-1] not in (*"aeiou", ""):
+        return f"{noun[:-1]}ies"
+    ending = "es" if noun.endswith(("s", "x", "ch", "sh")) else "s"
+    return _IRREGULAR.get(noun, noun + ending)
 
 
 WHOLE = "a whole number"

@@ -88,8 +88,8 @@ class Kind:
         `moved` the same to the checker (`Ground` of `topoplace.certify.moves`); None if nowhere.
         `shown` returns where jobs of an instance are and what they ask for, for pictures.
     priced
-        What the prices of a certificate say of single routers in a what-if (`Routers` of
-        `topoplace.study.what_if`); None if nothing.
+        What the prices of a certificate say of single routers or domains in a what-if (`Routers` of
+        `topoplace.study.what_if`, `Domains` of `topoplace.study.domain_worth`); None if nothing.
     about
         Returns a line on a machine, called with its document; None for no line.
     written

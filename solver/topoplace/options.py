@@ -382,7 +382,8 @@ class Placing(OfSnapshot):
         "NAME",
         "On tori nodes,hop-bytes: map the applications of requests; most nodes, then fewest "
         "bytes x hops. On switch trees domains, the fewest switches, or contention; by default "
-        "that where requests have patterns.",
+        "that where requests have patterns. On hierarchies and trees nodes,free_racks or another "
+        "level's plural: most nodes, then most racks that stay free as a whole.",
     )
 
 
@@ -548,8 +549,9 @@ class WhatIf(OfSnapshot):
     )
     objective: str | None = again(OBJECTIVE)
     worth: bool = python(
-        "Whether to say for each running job what its release can gain at most, and on tori "
-        "and meshes between what figures the first level is if a router goes down, or is freed.",
+        "Whether to say for each running job what its release can gain at most, and between what "
+        "figures the first level is if a router goes down or is freed, or on hierarchies and "
+        "trees a host or domain goes down, is freed or emptied.",
         default=False,
     )
     keep: Callable[[Scenario], None] | None = python(

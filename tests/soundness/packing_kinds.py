@@ -28,6 +28,7 @@ from topoplace.certify.cubes.oracle import CubesOracle, Tables
 from topoplace.certify.dragonfly.instance import read_dragonfly
 from topoplace.certify.dragonfly.oracle import DragonflyOracle
 from topoplace.certify.hierarchy import instance as hierarchy_instance
+from topoplace.certify.hierarchy.free import free_oracle
 from topoplace.certify.hierarchy.oracle import HierarchyOracle
 from topoplace.certify.hierarchy.rows import Rows
 from topoplace.certify.packing import CheckingOracle, certified_bound
@@ -42,6 +43,8 @@ from topoplace.placement.cubes.problem import CubesProblem
 from topoplace.placement.dragonfly.packing import DragonflyPacking
 from topoplace.placement.dragonfly.problem import DragonflyProblem
 from topoplace.placement.dragonfly.problem import prepare as prepare_dragonfly
+from topoplace.placement.hierarchy.free import FreePacking
+from topoplace.placement.hierarchy.problem import HierarchyProblem
 from topoplace.placement.torus.anchored_packing import AnchoredPacking
 from topoplace.placement.torus.problem import PlacementProblem
 from topoplace.result import Interference
@@ -122,6 +125,15 @@ def _hierarchy(rng: random.Random, alike: bool) -> TinyPacking:
     return TinyPacking(partial(tiny_hierarchies.packing_of, document), oracle)
 
 
+def _free(rng: random.Random, alike: bool) -> TinyPacking:
+    drawn = tiny_hierarchies.lively_hierarchy(str(rng.getrandbits(40)), 2_000)
+    document = tiny_hierarchies.freeing(rng, drawn)
+    instance = hierarchy_instance.read_instance(Snapshot.model_validate(document))
+    oracle = free_oracle(Rows(instance), instance.queue)
+    solver = FreePacking(HierarchyProblem(tiny_hierarchies.prepared(document)))
+    return TinyPacking(partial(tiny_hierarchies.packing_of, document), oracle, lambda: solver)
+
+
 def _dragonfly(rng: random.Random, alike: bool) -> TinyPacking:
     document = dragonfly_cases.drawn(rng.getrandbits(40), most=8)
     document["queue"] = document["queue"][:3]
@@ -145,6 +157,7 @@ MACHINES: dict[str, Callable[[random.Random, bool], TinyPacking]] = {
     "torus": _torus,
     "anchored": _anchored,
     "hierarchy": _hierarchy,
+    "free": _free,
     "cubes": _cubes,
     "dragonfly": _dragonfly,
     "ring": _ring,

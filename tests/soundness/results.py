@@ -57,8 +57,36 @@ def bent(rng: random.Random, document: Json, moved: Mover) -> Json:
     return refigured(mutant) if rng.random() < 0.7 else mutant
 
 
+def bent_curve(rng: random.Random, document: Json, moved: Mover) -> Json:
+    """Return a trade-off with other numbers, points, steps or places, or to another question."""
+    mutant = copy.deepcopy(document)
+    instance, way = mutant["instance"], rng.randrange(7)
+    point, step = rng.choice(mutant["points"]), rng.choice(mutant["steps"])
+    if way == 0:
+        del mutant["instance"]
+        return {**faulty(rng, mutant, rng.randint(1, 2)), "instance": instance}
+    if way == 1:
+        mutant["instance"] = rng.choice((faulty, exchanged))(rng, instance)
+    elif way == 2:
+        point["values"][rng.randrange(len(point["values"]))] += rng.choice((-1, 1, 2))
+    elif way == 3:
+        step["bound"] += rng.choice((-1, 1, -2))
+    elif way == 4:
+        step["required"][rng.randrange(len(step["required"]))] = rng.choice((None, 0, 1, 2))
+    elif way == 5 and point["solution"]["steps"]:
+        moved(rng, point | {"instance": instance})
+    else:
+        mutant["open"], mutant["complete"] = [], True
+        mutant[rng.choice(("points", "steps"))].pop()
+    return mutant
+
+
 def hold_bent(
-    results: Sequence[BaseModel], moved: Mover, is_right: Callable[[Json], bool], tries: int
+    results: Sequence[BaseModel],
+    moved: Mover,
+    is_right: Callable[[Json], bool],
+    tries: int,
+    bend: Callable[[random.Random, Json, Mover], Json] = bent,
 ) -> None:
     """Require that bent results are refused or right, of those that are changed at all."""
     tally: Counter[str] = Counter()
@@ -66,7 +94,7 @@ def hold_bent(
     for number in range(tries):
         rng = random.Random(f"bent-{number}")
         document = rng.choice(documents)
-        mutant = bent(rng, document, moved)
+        mutant = bend(rng, document, moved)
         if mutant == document:
             continue
         try:

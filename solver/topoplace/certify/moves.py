@@ -152,6 +152,8 @@ def read_repacking(
             )
     if is_ordered(snapshot):
         raise RefusedError("requests start in an order, and jobs move")
+    if snapshot.free is not None:
+        raise RefusedError("free domains count, and jobs move")
     wanted: list[Request] = [queue[name] for name in start]
     kind = kind_of_machine(snapshot.written.kind)
     make = None if kind is None else kind_named(_moving(kind.name, snapshot)).get("moved")

@@ -5,14 +5,23 @@ from __future__ import annotations
 import re
 
 from topoplace.certify.report import RefusedError
-from topoplace.snapshot.schema import Counted, HierarchyModel, Order, Request, Snapshot
+from topoplace.snapshot.schema import (
+    Counted,
+    HierarchyModel,
+    Order,
+    Request,
+    Snapshot,
+    TreeModel,
+)
 
 _GPU = re.compile(r"(?:.*/)?gpus?")
 
 
 def require_value(snapshot: Snapshot) -> None:
-    """Refuse values that mean nothing: in an order, or GPUs where there are none."""
+    """Refuse what cannot count: values in an order, GPUs or free domains where there are none."""
     counted, machine = snapshot.value, snapshot.written
+    if snapshot.free is not None and not isinstance(machine, HierarchyModel | TreeModel):
+        raise RefusedError("free domains of a level on a machine without levels")
     if counted is not Counted.NODES and snapshot.order is not Order.VALUE:
         raise RefusedError(f"a value in {counted} where an order decides who starts")
     if counted is Counted.GPUS:

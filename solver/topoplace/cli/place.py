@@ -160,8 +160,9 @@ class Changes:
     together: bool = flag("All changes are one scenario.")
     num_worth: int | None = option(
         "N",
-        "Name N running jobs whose release could gain most, without a search; on tori and meshes "
-        "also N routers that are missed most if they go down, and N whose release could gain most.",
+        "Name N running jobs whose release could gain most, without a search; also N routers, or "
+        "hosts and domains of hierarchies and trees, that are missed most if they go down, and N "
+        "that could gain most if they are freed; of domains also if they are emptied.",
         "--worth",
     )
     output: Path | None = option(

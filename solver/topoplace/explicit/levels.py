@@ -55,6 +55,8 @@ class LevelsModel:
         By request, part, level and domain the variables for a segment there, for two, and so on.
     least
         By request and part with balance, the variables for at least a unit in each domain, two, ..
+    free
+        Where free domains count, the variable of each one that stays so.
     """
 
     problem: HierarchyProblem
@@ -65,6 +67,7 @@ class LevelsModel:
     used: dict[tuple[int, int, int, int], int] = field(default_factory=dict)
     pieces: dict[tuple[int, int, int, int], list[int]] = field(default_factory=dict)
     least: dict[tuple[int, int], list[int]] = field(default_factory=dict)
+    free: dict[int, int] = field(default_factory=dict)
 
     def prove(self, own: Chosen, write: Callable[[str], object]) -> None:
         """Write a proof of the bound of a result's level."""
@@ -128,6 +131,7 @@ class LevelsModel:
                 self._add_rules(q, p)
         self._add_capacities()
         self._add_exclusive()
+        self._add_free()
 
     def _add_request(self, q: int) -> None:
         """Add the domains and hosts of a request, and that all its units are there or none."""
@@ -254,6 +258,19 @@ class LevelsModel:
                             row = f"apart_{level}_{word(name)}_{d}_{v}_{w}"
                             self.model.add(row, {v: 1, w: 1}, "<=", 1)
 
+    def _add_free(self) -> None:
+        """Add the domains that stay free: no request has units there."""
+        domains = self.problem.free_domains.tolist()
+        self.free = {d: self.model.variable(f"free_{d}") for d in domains}
+        for d, v in self.free.items():
+            for w in self._using(d):
+                self.model.add(f"used_{d}_{self.model.variables[w]}", {v: 1, w: 1}, "<=", 1)
+
+    def _using(self, d: int) -> list[int]:
+        """Return the variables of requests that use a domain of the level of free ones."""
+        level = self.problem.machine.levels.index(self.problem.state.snapshot.free or "")
+        return [v for key, v in self.used.items() if key[2:] == (level, d)]
+
     # ---- levels of the objective, and solutions
 
     def worth(self, level: str) -> dict[int, int]:
@@ -264,6 +281,8 @@ class LevelsModel:
             return {v: getattr(r, value) for v, r in zip(self.start, requests, strict=True)}
         if level == "balance":
             return {v: 1 for own in self.least.values() for v in own}
+        if level == self.problem.free_name:
+            return dict.fromkeys(self.free.values(), 1)
         if level in machine.levels:
             at = list(machine.levels).index(level)
             return {v: 1 for key, v in self.used.items() if key[2] == at}
@@ -303,6 +322,8 @@ class LevelsModel:
             assert at is not None
             sums = [int(values[vs].sum()) for vs in self.units_in(q, p, at).values()]
             values[own[: min([n for n in sums if n], default=0)]] = 1
+        for d, v in self.free.items():
+            values[v] = not values[self._using(d)].any()
         return values
 
     @property

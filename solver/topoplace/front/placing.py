@@ -20,6 +20,8 @@ from topoplace.report.view import view_of
 from topoplace.result import Interference, Result
 from topoplace.result.placement import RepackResult
 from topoplace.result.several import Frontier, Optima
+from topoplace.snapshot.free import free_in, free_of, freeing
+from topoplace.snapshot.hierarchy_state import HierarchyState
 from topoplace.snapshot.machines import AnyState, load_any, prepare_any
 from topoplace.snapshot.schema import Snapshot, TreeObjective
 from topoplace.solving import Options, method_names, solve
@@ -105,7 +107,7 @@ def optima(asked: options.Optima) -> Optima:
 def _exactly(asked: options.Placing, find: Callable[[AnyState, Options], Found]) -> Found:
     """Return what is found of an instance with the method exact."""
     settings = options_of(asked)
-    state = prepared(asked, settings, tree_objective(asked.objective))
+    state = prepared(asked, settings, tree_objective(asked.objective, free=True))
     compile_for(state.kind, ["exact"])
     with watched(settings, asked) as settings:
         return find(state, settings)
@@ -147,10 +149,24 @@ def prepared(
         state = load_any(instance, objective, choices)
     else:
         state = prepare_any(choices.of(model_of(instance, objective).snapshot), objective)
+    state = _freeing(state, asked)
     contract = getattr(asked, "contract", None)
     if contract is not None:
         state = prepared_under(state.snapshot, contract)
     if not kind_named(state.kind).has_rule and settings.interference is not Interference.STRICT:
         expected = "no interference rule but on tori and meshes"
         raise InputError(expected, field="interference", value=str(settings.interference))
+    return state
+
+
+def _freeing(state: AnyState, asked: options.OfSnapshot) -> AnyState:
+    """Return an instance in which free domains of a level count, if the objective names these."""
+    named = free_of(getattr(asked, "objective", None))
+    traded = free_in(names_of(getattr(asked, "levels", None) or ()))
+    if isinstance(state, HierarchyState) and (named or traded):
+        name = named or traded or ""
+        return prepare_any(freeing(state.snapshot, name, state.machine.levels))
+    if named is not None:
+        expected = "a hierarchy or tree for free domains of a level"
+        raise InputError(expected, field="objective", value=named)
     return state

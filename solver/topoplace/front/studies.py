@@ -47,7 +47,7 @@ def whatif(asked: options.WhatIf) -> WhatIf:
         shows tables.
     """
     settings = options_of(asked)
-    state = prepared(asked, settings, tree_objective(asked.objective))
+    state = prepared(asked, settings, tree_objective(asked.objective, free=True))
     compile_for(state.kind, [asked.method])
     with watched(settings, asked) as settings:
         return what_if(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
@@ -11,7 +11,7 @@ import numpy as np
 
 from topoplace.errors import InputError
 from topoplace.machine.switches import Switches
-from topoplace.types import IntArray
+from topoplace.types import BoolArray, IntArray
 
 NODE, LEAF, FABRIC = "node", "leaf", "fabric"
 """Levels of a switch tree; those between are ``switch1``, .. ."""
@@ -84,6 +84,12 @@ class Hierarchy:
     def counted(self) -> tuple[str, ...]:
         """Names of the levels whose domains are counted: not fabrics, as no request has two."""
         return self.levels[1:] if self.fabrics else self.levels
+
+    def without(self, level: int, hosts: Iterable[int]) -> BoolArray:
+        """Mark the domains of a level that have none of some hosts, shape ``(num_domains,)``."""
+        found = np.ones(len(self.domain_names[level]), dtype=bool)
+        found[self.domain_of[level][[*hosts]]] = False
+        return found
 
     @property
     def paths(self) -> tuple[list[str], ...]:

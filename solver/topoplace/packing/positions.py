@@ -300,3 +300,11 @@ class PositionPacking(PackingProblem):
                 del other.__dict__[name]
         other.capacities, other.forms = capacities, list(forms)
         return other
+
+
+def spare_names(names: Iterable[str], num: int) -> list[str]:
+    """Return names of spares that no request has: numbers after as few ``~`` as are needed."""
+    mark, taken = "~", list(names)
+    while any(name.startswith(mark) for name in taken):
+        mark += "~"
+    return [f"{mark}{number}" for number in range(num)]

@@ -179,6 +179,16 @@ def what_if_table(found: WhatIf, num_worth: int | None = None) -> str:
             for one in [one for one in found.routers if one.change == change][:num_worth]
         ]
         lines.append(plain_table(["router", "then", "at least", "at most"], told, right=(0, 2, 3)))
+    if found.domains:
+        level = f"what {first} can be if one host or domain alone"
+        how = "goes down, has no host down, or is emptied"
+        lines.append(f"{level} {how}: at least as placed, at most as proven")
+        told = [
+            [one.domain, one.change, f"{one.at_least:,}", count_text(one.at_most)]
+            for change in ("down", "free", "emptied")
+            for one in [one for one in found.domains if one.change == change][:num_worth]
+        ]
+        lines.append(plain_table(["domain", "then", "at least", "at most"], told, right=(2, 3)))
     if num_worth is not None and base.result.instance.running and not found.worth:
         lines.append("no figures of jobs or routers: no certificate that a changed machine can use")
     if found.interrupted:

@@ -208,7 +208,7 @@ def _started(view: View) -> str:
     names, queue = view.started, view.result.instance.queue
     nodes = sum(request.nodes for request in queue if request.id in names)
     text = f"started {len(names)} of {number_of(len(queue), 'request')}, "
-    return f"{text}{number_of(nodes, view.unit)}{view.total()}{view.value_text}"
+    return f"{text}{number_of(nodes, view.unit)}{view.total()}{view.value_text}{view.left()}"
 
 
 def _waiting(view: View) -> list[str]:

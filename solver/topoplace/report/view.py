@@ -356,6 +356,10 @@ class View:
             return []
         return ["backfill: no job has a time limit, so none that waits has a reservation"]
 
+    def left(self) -> str:
+        """Return what a line says of the room that is left, after who starts; most say nothing."""
+        return ""
+
     def found(self) -> list[str] | None:
         """Return lines after the table of levels; None for those of a queue."""
         return None

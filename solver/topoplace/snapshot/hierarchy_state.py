@@ -15,6 +15,7 @@ from topoplace.kinds import State
 from topoplace.machine.hierarchy import Hierarchy, build_hierarchy, hierarchy_of_switches
 from topoplace.machine.hostlist import NodeLists, format_host_list
 from topoplace.machine.switches import switches_of
+from topoplace.snapshot.free import require_free_level
 from topoplace.snapshot.schema import (
     BY_SETS,
     MAX_SIZE,
@@ -299,6 +300,7 @@ def _prepared(snapshot: Snapshot, kind: str) -> HierarchyState:
     with blamed_on(inside="machine"):
         machine = hierarchy_of(model)
     require_value(snapshot)
+    require_free_level(snapshot, machine.levels if kind == "hierarchy" else ())
     on_tree = model.has_contention
     where, what = ("a tree", "node") if on_tree else ("a hierarchy", "host")
     numbers = machine.numbers

@@ -185,6 +185,7 @@ def objective_of(snapshot: Snapshot, wanted: TreeObjective | None = None) -> Tre
             raise InputError(f"a switch tree for {wanted}", field="objective", found=found)
         return None
     by_patterns = any(request.patterns for request in snapshot.queue)
+    by_patterns &= snapshot.free is None
     default = TreeObjective.CONTENTION if by_patterns else TreeObjective.DOMAINS
     return default if wanted is None else wanted
 

@@ -859,7 +859,9 @@ _MACHINES = (None, "torus", "tree", "hierarchy", "cubes", "matrix")
 class Snapshot(_Sparse):
     """A machine at one moment: node states, running jobs, the queue, and the site's weights."""
 
-    sparse = dict(left_out=[], ignored=[], sets={}, order=Order.VALUE, value=Counted.NODES)  # noqa: C408
+    sparse = dict(  # noqa: C408
+        left_out=[], ignored=[], sets={}, order=Order.VALUE, value=Counted.NODES, free=None
+    )
 
     schema_version: Annotated[Literal["topoplace.snapshot/1"], Field(alias="schema")]
     name: Name
@@ -887,6 +889,9 @@ class Snapshot(_Sparse):
     )
     value: Annotated[Counted, Field(strict=False)] = Field(
         default=Counted.NODES, description="what the value of requests counts; `gpus`: hierarchies"
+    )
+    free: Name | None = optional(
+        "hierarchies and trees: a level whose domains that stay free count after who starts"
     )
     left_out: Annotated[list[LeftOut], Field(max_length=1 << 20)] = Field(
         default_factory=list, description="what restricts requests and is not modelled"

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from topoplace.errors import InputError, unknown_name
+from topoplace.snapshot.free import require_free_level
 from topoplace.snapshot.schema import (
     WITHOUT_GPUS,
     Counted,
@@ -13,6 +14,7 @@ from topoplace.snapshot.schema import (
     Order,
     Request,
     Snapshot,
+    TreeModel,
 )
 
 STARTED_LEVELS: Final = ("nodes", WITHOUT_GPUS)
@@ -50,7 +52,9 @@ def valued_in(snapshot: Snapshot, value: str) -> Snapshot:
 
 
 def require_value(snapshot: Snapshot) -> None:
-    """Raise `InputError` if the value of requests cannot count what it should."""
+    """Raise `InputError` if the value of requests cannot count what it should, or free domains."""
+    if snapshot.free is not None and not isinstance(snapshot.written, HierarchyModel | TreeModel):
+        require_free_level(snapshot)
     if snapshot.value is Counted.NODES:
         return
     if snapshot.order is not Order.VALUE:

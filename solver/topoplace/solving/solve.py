@@ -18,6 +18,7 @@ from topoplace.interrupts import ended_in_time, heeded
 from topoplace.kinds import State, kind_named
 from topoplace.result import RESULT_SCHEMA, Proof, Status
 from topoplace.result.several import Optima
+from topoplace.snapshot.free import free_of
 from topoplace.snapshot.schema import Order, Snapshot, TreeObjective
 from topoplace.solving.outcome import WATCH_SECONDS, Bound, Incumbent, Number, Outcome, gap_of
 from topoplace.solving.registry import Method, Options, method_of
@@ -310,7 +311,10 @@ def require_levels(
 HOP_BYTES = "hop-bytes"
 MAPPED = "nodes,hop-bytes"
 OBJECTIVES = (MAPPED, *TreeObjective)
-"""What a user may name instead of the default: of tori that of mapped applications, of trees."""
+"""What a user may name instead of the default: of tori that of mapped applications, of trees.
+
+There are also those of free domains, such as ``nodes,free_racks`` (`topoplace.snapshot.free`).
+"""
 
 
 def maps_in(objective: str | None) -> bool:
@@ -318,6 +322,8 @@ def maps_in(objective: str | None) -> bool:
     if objective is None:
         return False
     text = objective.replace(" ", "")
+    if free_of(text) is not None:
+        return False
     if text not in OBJECTIVES:
         raise unknown_name(objective, OBJECTIVES, field="objective")
     return text == MAPPED
@@ -328,11 +334,15 @@ def on_trees(objective: str | None) -> TreeObjective | None:
     return TreeObjective(objective) if objective in list(TreeObjective) else None
 
 
-def tree_objective(objective: str | None) -> TreeObjective | None:
-    """Return the objective as that of switch trees; `InputError` if it is another one."""
-    if objective is not None and on_trees(objective) is None:
+def tree_objective(objective: str | None, *, free: bool = False) -> TreeObjective | None:
+    """Return the objective as that of switch trees; `InputError` if it is another one.
+
+    With `free`, it may be that of free domains, for which there is None.
+    """
+    found = on_trees(objective)
+    if objective is not None and found is None and not (free and free_of(objective)):
         raise unknown_name(objective, TreeObjective, field="objective")
-    return on_trees(objective)
+    return found
 
 
 def require_maps(options: Options, levels: Sequence[tuple[str, str]], method: str) -> None:

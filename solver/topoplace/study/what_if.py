@@ -28,6 +28,7 @@ from topoplace.snapshot.running import job_name
 from topoplace.snapshot.schema import Snapshot
 from topoplace.snapshot.state import prepare
 from topoplace.solving import Options, Progress, solve
+from topoplace.study.domain_worth import DomainWorth
 from topoplace.types import IntArray
 
 MOST_ROUTERS = 16
@@ -95,16 +96,18 @@ class RouterWorth:
 
 @dataclass(frozen=True, repr=False)
 class WhatIf(Told):
-    """Scenarios side by side, the base first, and the values of running jobs and routers.
+    """Scenarios side by side, the base first, and the values of running jobs and nodes.
 
     `worth` has all running jobs that were considered, those that may gain most first; `routers` on
     tori and meshes those of the highest prices that may go down, then those that may be freed, the
-    best first.
+    best first; `domains` on hierarchies and trees hosts and domains that may go down, come back or
+    be emptied, those that matter most first.
     """
 
     scenarios: tuple[Scenario, ...]
     worth: tuple[Worth, ...] = ()
     routers: tuple[RouterWorth, ...] = ()
+    domains: tuple[DomainWorth, ...] = ()
     interrupted: bool = False
 
     def document(self) -> dict[str, Any]:
@@ -123,6 +126,7 @@ class WhatIf(Told):
             "scenarios": rows,
             "worth": [dataclasses.asdict(one) for one in self.worth],
             "routers": [dataclasses.asdict(one) for one in self.routers],
+            "domains": [dataclasses.asdict(one) for one in self.domains],
             "interrupted": self.interrupted,
         }
 
@@ -181,8 +185,12 @@ def what_if(
         raise Interrupted
     valued = _worth(found[0].result, count) if worth else ()
     priced = kind_named(found[0].result.problem).get("priced") if worth else None
-    routers = () if priced is None else priced(found[0].result).worth(count)
-    return WhatIf(tuple(found), valued, routers, is_asked())
+    base = found[0].result
+    rule = _rule(base)
+    places = () if priced is None else priced(base).worth(lambda s: at_most(base, s, rule), count)
+    routers = tuple(one for one in places if isinstance(one, RouterWorth))
+    domains = tuple(one for one in places if isinstance(one, DomainWorth))
+    return WhatIf(tuple(found), valued, routers, domains, is_asked())
 
 
 def at_most(base: Placed, snapshot: Snapshot, rule: Interference | None = None) -> int | None:
@@ -192,12 +200,12 @@ def at_most(base: Placed, snapshot: Snapshot, rule: Interference | None = None) 
     is the lower of two bounds, with price 0 for these and with the value of their nodes as price.
     """
     bound = bound_on(base, snapshot, rule)
-    if bound is None or base.objective is None:
+    if base.objective is None:
         return None
     priced = kind_named(base.problem).get("priced")
-    if priced is not None and bound > base.objective:
+    if priced is not None and (bound is None or bound > base.objective):
         bound = priced(base).bound_on(snapshot, rule, bound)
-    return bound - base.objective
+    return None if bound is None else bound - base.objective
 
 
 def _prepared(
@@ -291,26 +299,34 @@ class Routers:
     def __init__(self, base: PlacementResult) -> None:
         self._base, self._level = base, base.levels[0]
 
-    def bound_on(self, snapshot: Snapshot, rule: Interference | None, bound: int) -> int:
+    def bound_on(
+        self, snapshot: Snapshot, rule: Interference | None, bound: int | None
+    ) -> int | None:
         """Return the lower of a bound and that with prices for routers no job could use before."""
-        certificate, freed = self._level.certificate, _freed(self._base.instance, snapshot)
-        if certificate is None or not freed.any():
+        certificate = self._level.certificate
+        if bound is None or certificate is None:
+            return bound
+        freed = _freed(self._base.instance, snapshot)
+        if not freed.any():
             return bound
         dear = self._level.model_copy(update={"certificate": _priced(certificate, freed)})
         priced = self._base.model_copy(update={"levels": [dear, *self._base.levels[1:]]})
         other = bound_on(priced, snapshot, rule)
         return bound if other is None else min(bound, other)
 
-    def worth(self, count: Callable[[int, int], None] | None) -> tuple[RouterWorth, ...]:
-        """Return the values of those of highest price that go down, then of the best freed."""
+    def worth(
+        self,
+        gain: Callable[[Snapshot], int | None],
+        count: Callable[[int, int], None] | None,
+    ) -> tuple[RouterWorth, ...]:
+        """Return the values of those of highest price that go down, then of the best freed.
+
+        `gain` returns the most that the first level gains on another snapshot.
+        """
         base = self._base
         if self._level.certificate is None or not base.solution:
             return ()
-        state, objective, rule = (
-            prepare(base.instance),
-            base.objective or 0,
-            base.limits.interference,
-        )
+        state, objective = prepare(base.instance), base.objective or 0
         per, num = state.torus.nodes_per_router, state.torus.num_routers
         prices, worth = np.zeros(num), np.zeros(num, dtype=np.int64)
         for leaf, own in _leaves(self._level.certificate.model_dump(mode="json"), num):
@@ -338,9 +354,9 @@ class Routers:
             if count is not None:
                 count(done, len(asked))
             nodes = format_node_set((router * per + np.flatnonzero(which[router])).tolist())
-            gain = at_most(base, changed(base.instance, [(change, nodes)]), rule)
+            more = gain(changed(base.instance, [(change, nodes)]))
             least = objective - int(worth[router]) if change == "add_down" else objective
-            most = None if gain is None else objective + gain
+            most = None if more is None else objective + more
             found.append(RouterWorth(router, change.removeprefix("add_"), least, most))
 
         def best_first(one: RouterWorth) -> tuple[bool, int]:

@@ -11,6 +11,7 @@ from topoplace.certify.candidates import candidates
 from topoplace.certify.hierarchy.instance import Instance, read_instance
 from topoplace.certify.report import RefusedError, require_none
 from topoplace.certify.sets import hosts_of
+from topoplace.certify.value import require_value
 from topoplace.errors import InputError
 from topoplace.machine.hostlist import NodeLists
 from topoplace.result.dragonfly import DragonflyModel, network_of, node_names
@@ -60,6 +61,7 @@ class Reading:
 def read_dragonfly(snapshot: Snapshot) -> Reading:
     """Return the checker's view of a snapshot; raise `RefusedError` if it contradicts itself."""
     model = snapshot.on(DragonflyModel, "a dragonfly")
+    require_value(snapshot)
     try:
         network = network_of(model)
         node_names(model)

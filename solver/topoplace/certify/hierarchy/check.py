@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 
+from topoplace.certify.hierarchy.free import FreeOracle, free_oracle
 from topoplace.certify.hierarchy.instance import (
     Asked,
     Instance,
@@ -56,6 +57,10 @@ class HierarchyPlacements(Packings[HierarchyResult]):
         figures = [worth(self._instance, asked, place) for asked, place in started]
         nothing = [0] * len(self.levels)
         self.values = [sum(level) for level in zip(nothing, *figures, strict=True)]
+        if self._instance.free_domains is not None:
+            used = {host for _, place in started for units in place for host in units}
+            at = self.levels.index((self._instance.free_name, "max"))
+            self.values[at] = self._instance.num_free(used)
         return True
 
     def _started(self) -> list[tuple[Asked, Place]]:
@@ -82,9 +87,12 @@ class HierarchyPlacements(Packings[HierarchyResult]):
         return self._instance.numbers
 
     @cached_property
-    def oracle(self) -> HierarchyOracle:
-        """The oracle of domains."""
-        return HierarchyOracle(Rows(self._instance), self._instance.queue)
+    def oracle(self) -> HierarchyOracle | FreeOracle:
+        """The oracle of domains, with a spare for every free one where these count."""
+        rows = Rows(self._instance)
+        if self._instance.free_domains is None:
+            return HierarchyOracle(rows, self._instance.queue)
+        return free_oracle(rows, self._instance.queue)
 
     def later(self, at: int | None, request: str) -> HierarchyOracle:
         """Return an oracle of now and some seconds from now, when one request is placed."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -15,7 +15,7 @@ from topoplace.certify.hierarchy.switches import machine_of_switches
 from topoplace.certify.report import RefusedError, require_none
 from topoplace.certify.sets import Hosts, hosts_of
 from topoplace.certify.value import require_value, value_of
-from topoplace.errors import number_of
+from topoplace.errors import number_of, plural_of
 from topoplace.machine.hierarchy import Hierarchy, build_hierarchy
 from topoplace.machine.hostlist import NodeLists
 from topoplace.snapshot.schema import (
@@ -25,6 +25,7 @@ from topoplace.snapshot.schema import (
     Communication,
     HierarchyModel,
     MachineDocument,
+    Order,
     Part,
     PatternUse,
     Request,
@@ -127,6 +128,8 @@ class Instance:
     queue: tuple[Asked, ...]
     num_running: int
     busy_then: frozenset[int] | None = None
+    free_domains: tuple[int, Mapping[int, frozenset[int]]] | None = None
+    """Where free domains count, their level, and the hosts of each that is free."""
 
     def times(self, asked: Asked) -> set[int]:
         """Return at which times a request takes something: 0 is now, 1 later."""
@@ -165,7 +168,19 @@ class Instance:
         counted = self.machine.levels[1:] if self.machine.fabrics else self.machine.levels
         domains = [(name, "min") for name in counted]
         without = [("without_gpus", "max")] if self.is_mixed else []
-        return [("nodes", "max"), *without, *domains, *balance, ("stranded", "min")]
+        left = [] if self.free_domains is None else [(self.free_name, "max")]
+        return [("nodes", "max"), *without, *left, *domains, *balance, ("stranded", "min")]
+
+    @property
+    def free_name(self) -> str:
+        """What the level of free domains is called."""
+        assert self.free_domains is not None
+        return f"free_{plural_of(self.machine.levels[self.free_domains[0]])}"
+
+    def num_free(self, used: Set[int]) -> int:
+        """Return how many of the free domains have none of some hosts."""
+        assert self.free_domains is not None
+        return sum(not used & hosts for hosts in self.free_domains[1].values())
 
 
 Place = Sequence[Mapping[int, int]]
@@ -217,7 +232,34 @@ def read_instance(snapshot: Snapshot) -> Instance:
         )
     )
     rows = tuple(tuple(own) for own in free)
-    return Instance(machine, rows, frozenset(busy), tuple(comm), queue, len(snapshot.running))
+    taken = busy | {numbers[name] for name in down}
+    return Instance(
+        machine,
+        rows,
+        frozenset(busy),
+        tuple(comm),
+        queue,
+        len(snapshot.running),
+        free_domains=_free_domains(snapshot, machine, taken, queue),
+    )
+
+
+def _free_domains(
+    snapshot: Snapshot, machine: Hierarchy, taken: Set[int], queue: Sequence[Asked]
+) -> tuple[int, dict[int, frozenset[int]]] | None:
+    """Return the level of which free domains count, and those without a host that is taken."""
+    if snapshot.free is None:
+        return None
+    if snapshot.order is not Order.VALUE:
+        raise RefusedError("free domains count, and requests start in an order")
+    level = _level(machine, snapshot.free, "free domains")
+    if any(asked.alone is not None and asked.alone < level for asked in queue):
+        raise RefusedError("free domains count, and a request has one above them for itself")
+    hosts: dict[int, set[int]] = {}
+    for host, domain in enumerate(machine.domain_of[level].tolist()):
+        hosts.setdefault(domain, set()).add(host)
+    whole = {d: frozenset(own) for d, own in sorted(hosts.items()) if not own & taken}
+    return level, whole
 
 
 def with_later(snapshot: Snapshot, instance: Instance, at: int | None, alone: str) -> Instance:
@@ -573,7 +615,7 @@ def per_domain(machine: Hierarchy, level: int, units: Mapping[int, int]) -> Coun
 
 
 def worth(instance: Instance, asked: Asked, place: Place) -> list[int]:
-    """Return the value of a place on every level, as it is reported."""
+    """Return the value of a place on every level, as it is reported; of free domains 0."""
     machine = instance.machine
     groups = sorted({part.group for part in asked.parts})
     together = [
@@ -581,6 +623,7 @@ def worth(instance: Instance, asked: Asked, place: Place) -> list[int]:
         for group in groups
     ]
     figures = [asked.value, asked.without] if instance.is_mixed else [asked.value]
+    figures += [] if instance.free_domains is None else [0]
     for level in range(int(machine.fabrics), machine.num_levels):
         of = machine.domain_of[level]
         figures.append(sum(len({int(of[host]) for host in hosts}) for hosts in together))

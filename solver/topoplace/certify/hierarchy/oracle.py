@@ -88,6 +88,8 @@ class HierarchyOracle:
         if instance.is_mixed:
             most[1] = max((asked.without for asked in self.requests), default=0)
         most[-1] = units * self.table.room
+        if instance.free_domains is not None:
+            most[instance.levels.index((instance.free_name, "max"))] = 1
         return most
 
     def may_replace(self, one: int, other: int) -> bool:

@@ -97,6 +97,8 @@ class TreeAllocation(Packings[AllocationResult]):
         for request in candidates(snapshot):
             require_none(request, *ON_HIERARCHIES, *ON_TORI, *BY_SETS)
         self._instance = read_instance(snapshot)
+        if self._instance.free_domains is not None:
+            raise RefusedError("free domains count, and contention does")
         machine = self._instance.machine
         return f"{number_of(machine.num_leaves, 'leaf')}, {number_of(machine.num_nodes, 'node')}"
 

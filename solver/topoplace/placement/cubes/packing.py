@@ -8,12 +8,12 @@ part is a position, which uses its chips. `Pool` says which cubes need not be di
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from topoplace.machine.cubes import Extents
-from topoplace.packing.positions import Form, PositionPacking, Positions
+from topoplace.packing.positions import Form, PositionPacking, Positions, spare_names
 from topoplace.placement.cubes.problem import CubesProblem, Placed, Room
 from topoplace.snapshot.sets import HostSet
 from topoplace.types import BoolArray, IntArray
@@ -167,14 +167,6 @@ class CubesPacking(PositionPacking):
     def largest(self, level: int) -> int:
         """Return an upper bound on the value of a candidate on a level."""
         return 1 if level else super().largest(level)
-
-
-def spare_names(names: Iterable[str], num: int) -> list[str]:
-    """Return names of spares that no request has: numbers after as few ``~`` as are needed."""
-    mark, taken = "~", list(names)
-    while any(name.startswith(mark) for name in taken):
-        mark += "~"
-    return [f"{mark}{number}" for number in range(num)]
 
 
 # ---- Positions ----------------------------------------------------------------------------------

@@ -45,6 +45,7 @@ from topoplace.snapshot.schema import (
 )
 from topoplace.snapshot.sets import NodeSets
 from topoplace.snapshot.state import checked_nodes, require_none
+from topoplace.snapshot.value import require_value
 from topoplace.solving import Options
 from topoplace.solving.solve import Frame, called
 from topoplace.types import BoolArray, IntArray
@@ -114,6 +115,7 @@ def prepare(snapshot: Snapshot) -> DragonflyState:
         With the field at fault, for anything the schema alone could not see.
     """
     model = snapshot.on(DragonflyModel, "a dragonfly")
+    require_value(snapshot)
     with blamed_on(inside="machine"):
         machine = network_of(model)
         node_names(model)

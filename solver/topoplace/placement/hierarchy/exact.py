@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from topoplace.packing.budget import Budget
 from topoplace.placement.engine import Packed, solved
+from topoplace.placement.hierarchy.free import FreePacking
 from topoplace.placement.hierarchy.later import LaterOnHierarchy
 from topoplace.placement.hierarchy.packing import HierarchyPacking
 from topoplace.placement.hierarchy.problem import HierarchyProblem
@@ -12,7 +13,7 @@ from topoplace.solving import Options, Outcome, register
 
 def packed(problem: HierarchyProblem) -> Packed:
     """Return the problem for the engine."""
-    packing = HierarchyPacking(problem)
+    packing = HierarchyPacking(problem) if problem.free_level is None else FreePacking(problem)
     return Packed(packing, packing.started, later=lambda: LaterOnHierarchy(problem))
 
 

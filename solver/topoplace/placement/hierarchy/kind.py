@@ -38,6 +38,7 @@ KIND = Kind(
         "slurm-yaml": "topoplace.formats.slurm.topology:blocks_written",
     },
     allocator="topoplace.study.external.trial:HierarchyDoor",
+    priced="topoplace.study.domain_worth:Domains",
     methods={
         "exact": (_DOMAINS, "most value on the fewest domains, by branch and price; certified"),
         "cp-sat": (_CP_SAT, "the explicit model of each level, by CP-SAT; for comparison"),

@@ -97,6 +97,7 @@ class Layout:
 
     def __init__(self, problem: HierarchyProblem) -> None:
         self.machine, self.state = problem.machine, problem.state
+        self._free_hosts = problem.free_hosts
         self.parts = [p for request in problem.requests for way in request.ways for p in way]
         kinds = list(dict.fromkeys(part.kind for part in self.parts))
         takes = [own for own, _ in kinds]
@@ -110,6 +111,7 @@ class Layout:
             if eligible is not None:
                 self.rooms[~eligible.mask, k] = 0
         self.windows: dict[Hashable, list[Any]] = {}
+        self._alone: dict[Hashable, tuple[list[int], bool]] = {}
         self._pools = self._pools_of_domains()
         self._number_rows()
         self.nodes: list[Node] = []
@@ -253,6 +255,13 @@ class Layout:
                 found[child] = (child, *found[number])
         return found
 
+    def pool_hosts(self, leaf: int) -> Sequence[int]:
+        """Return the hosts of a pool in the order in which units get them: free ones last."""
+        hosts = self.nodes[leaf].hosts
+        if not self._free_hosts:
+            return hosts
+        return sorted(hosts, key=lambda host: host in self._free_hosts)
+
     def leaf_of_row(self, row: int) -> tuple[int, int | None]:
         """Return the node of a row with capacity, and the resource: None for a pool."""
         pools = self.families["pools"]
@@ -296,6 +305,12 @@ class Layout:
         These are the rows of all resources of now, or of a later time, or of both, if there are
         two and units are there at these times.
         """
+        key = number, frozenset(kinds)
+        if key not in self._alone:
+            self._alone[key] = self._alone_of(*key)
+        return self._alone[key]
+
+    def _alone_of(self, number: int, kinds: Iterable[int]) -> tuple[list[int], bool]:
         times, node = (self.state.occupied, self.state.occupied_then), self.nodes[number]
         num = len(self.machine.resources) // (1 if times[1] is None else 2)
         taken = {r // num for kind in kinds for r in np.flatnonzero(self.kinds[kind]).tolist()}

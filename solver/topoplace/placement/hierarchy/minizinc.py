@@ -95,6 +95,9 @@ def data_of(problem: HierarchyProblem, level_idx: int, reached: Sequence[int]) -
     The model always has the value of requests without GPUs, all levels and balance. What the
     problem does not count may be anything there.
     """
+    if problem.free_name is not None:
+        expected = "no level of free domains in the MiniZinc model"
+        raise InputError(expected, field="objective", value=problem.free_name)
     machine, state, requests = problem.machine, problem.state, written_out(problem).requests
     parts = [(q, part) for q, request in enumerate(requests, 1) for part in request.parts]
     goals = ["nodes", WITHOUT_GPUS, *machine.levels, "balance", "stranded"]

@@ -25,6 +25,8 @@ def worth(problem: HierarchyProblem, started: Started) -> list[int]:
     for idx, placed in started.items():
         values = problem.values_of(problem.requests[idx], placed)
         found = [a + b for a, b in zip(found, values, strict=True)]
+    if problem.free_level is not None:
+        found[problem.free_level] = problem.num_free(started)
     return found
 
 

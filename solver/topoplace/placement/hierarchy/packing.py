@@ -144,8 +144,8 @@ class HierarchyPacking(PackingProblem):
 
     def first_prices(self, sub: Subproblem) -> tuple[FloatArray, tuple[float, ...]] | None:
         """Return prices of a linear program over kinds of hosts and requests."""
-        found = None
-        if clock.now() < self.deadline:
+        found, free = None, self.hierarchy.free_level
+        if clock.now() < self.deadline and (free is None or sub.level < free):
             names = [name for name, _ in self.hierarchy.levels[: sub.level + 1]]
             found = prices_of(self.layout, self.requests, self.places, names, sub, self.deadline)
         return found or super().first_prices(sub)
@@ -218,9 +218,9 @@ class HierarchyPacking(PackingProblem):
             if node.pool is None:
                 hosts[node.hosts[0]] = number
             else:
-                first = taken.get(leaf, 0)
+                first, own = taken.get(leaf, 0), self.layout.pool_hosts(leaf)
                 taken[leaf] = first + number
-                hosts |= dict.fromkeys(node.hosts[first : first + number], 1)
+                hosts |= dict.fromkeys(own[first : first + number], 1)
             placed = (*placed[:part], hosts, *placed[part + 1 :])
         return placed
 
@@ -290,7 +290,7 @@ class HierarchyPacking(PackingProblem):
         best = np.full(len(self.names), NO_VALUE, dtype=np.int64)
         columns: list[list[tuple[int, Candidate]]] = [[] for _ in self.names]
         known: dict[object, tuple[int, Uses] | None] = {}
-        for q, kind in enumerate(self.kinds):
+        for q, kind in enumerate(self.kinds[: len(self.requests)]):
             clock.check(self.deadline)
             own = query.covers_of.get(q, [])
             key = kind, frozenset((c.row, c.inside) for c in own)
@@ -320,7 +320,7 @@ class HierarchyPacking(PackingProblem):
         if self._is_whole:
             for rule in (first_fit, tree_best_fit):
                 yield self.candidates(serve(rule, self.hierarchy))
-        for key in (self.hardness, self.values):
+        for key in (self.hardness, self.values[: len(self.requests)]):
             order = np.argsort(-key, kind="stable").tolist()
             yield self.with_best_fits([], order, Budget(max(0.0, deadline - clock.now())))
         if patterns is not None and not patterns.knows_all:
@@ -366,7 +366,8 @@ class HierarchyPacking(PackingProblem):
     def hardness(self) -> IntArray:
         """How hard requests are to place: by the units that stay together, then by their value."""
         together = [max(n for p in r.parts for n in _sizes(p)) for r in self.requests]
-        return np.asarray(np.array(together) * (1 + self.values.max(initial=0)) + self.values)
+        values = self.values[: len(self.requests)]
+        return np.asarray(np.array(together) * (1 + values.max(initial=0)) + values)
 
     def with_best_fits(
         self,
@@ -412,9 +413,9 @@ class HierarchyPacking(PackingProblem):
         amounts = functools.lru_cache(_REMEMBERED)(self.amounts_of)
 
         def again(now: list[Candidate], rng: np.random.Generator) -> list[Candidate]:
-            kept = _ruined(now, rng)
+            kept = _ruined([c for c in now if c.request_idx < len(self.requests)], rng)
             started = {c.request_idx for c in kept}
-            waiting = [q for q in range(len(self.names)) if q not in started]
+            waiting = [q for q in range(len(self.requests)) if q not in started]
             hardness = self.hardness[waiting] * (1 + _NOISE * rng.standard_normal(len(waiting)))
             order = [waiting[k] for k in np.argsort(-hardness, kind="stable").tolist()]
             return self.with_best_fits(kept, order, budget, amounts)

@@ -12,6 +12,8 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from topoplace.machine.hierarchy import Hierarchy
+from topoplace.machine.hostlist import NodeLists
+from topoplace.snapshot.free import free_name
 from topoplace.snapshot.hierarchy_state import HierarchyRequest, HierarchyState, PartState
 from topoplace.snapshot.schema import WITHOUT_GPUS
 from topoplace.snapshot.sets import HostSet
@@ -49,7 +51,44 @@ class HierarchyProblem:
         """Name and sense of every level of the objective (docs/guide/hierarchies.md)."""
         requests = self.requests
         balanced = any(part.balance is not None for own in requests for part in own.parts)
-        return levels_of(self.machine, balanced, any(own.without_gpus for own in requests))
+        mixed = any(own.without_gpus for own in requests)
+        return levels_of(self.machine, balanced, mixed, self.state.snapshot.free)
+
+    @property
+    def free_name(self) -> str | None:
+        """What the level of the objective is called that counts free domains, or None."""
+        free = self.state.snapshot.free
+        return None if free is None else free_name(free)
+
+    @cached_property
+    def free_level(self) -> int | None:
+        """The number of this level, or None."""
+        return None if self.free_name is None else self.levels.index((self.free_name, "max"))
+
+    @cached_property
+    def free_domains(self) -> IntArray:
+        """The domains that are free as a whole now, of the level of which these count."""
+        snapshot, machine = self.state.snapshot, self.machine
+        if snapshot.free is None:
+            return np.zeros(0, dtype=np.int64)
+        down = [machine.numbers[name] for name in NodeLists().hosts(snapshot.down, "down")]
+        busy = [*down, *np.flatnonzero(self.state.occupied).tolist()]
+        return np.flatnonzero(machine.without(machine.levels.index(snapshot.free), busy))
+
+    @cached_property
+    def free_hosts(self) -> frozenset[int]:
+        """Those of these domains, where each is a host of its own."""
+        is_last = self.state.snapshot.free == self.machine.levels[-1]
+        return frozenset(self.free_domains.tolist() if is_last else ())
+
+    def num_free(self, started: Started) -> int:
+        """Return how many of these domains get no unit."""
+        free, machine = self.state.snapshot.free, self.machine
+        if free is None:
+            return 0
+        used = {host for placed in started.values() for hosts in placed for host in hosts}
+        left = machine.without(machine.levels.index(free), sorted(used))
+        return int(left[self.free_domains].sum())
 
     def values_of(self, request: HierarchyRequest, placed: Placed) -> tuple[int, ...]:
         """Return the contribution of a started request to every level, as it is reported.
@@ -57,7 +96,7 @@ class HierarchyProblem:
         A domain counts once for every group of parts that has units in it. Balance is the sum over
         the parts that ask for it of the fewest units in a domain used. Stranded is the room left,
         before any other request starts, for units of a part on the hosts that it uses, of which
-        each is eligible.
+        each is eligible. To free domains a request adds nothing (`num_free`).
         """
         machine, free = self.machine, self.state.free
         together = list(zip(request.parts, placed, strict=True))
@@ -76,10 +115,10 @@ class HierarchyProblem:
         found = {"nodes": request.value, WITHOUT_GPUS: request.without_gpus}
         found |= {"balance": balance, "stranded": stranded}
         found |= dict(zip(machine.levels, used, strict=True))
-        return tuple(found[name] for name, _ in self.levels)
+        return tuple(found.get(name, 0) for name, _ in self.levels)
 
 
-def levels_of(machine: Hierarchy, balanced: bool, mixed: bool) -> Levels:
+def levels_of(machine: Hierarchy, balanced: bool, mixed: bool, free: str | None = None) -> Levels:
     """Return name and sense of the levels.
 
     Parameters
@@ -88,11 +127,14 @@ def levels_of(machine: Hierarchy, balanced: bool, mixed: bool) -> Levels:
         Whether a part asks for balance.
     mixed
         Whether GPUs count, and requests have none.
+    free
+        The level of which free domains count, or None.
     """
     domains = ((name, "min") for name in machine.counted)
     balance = (("balance", "max"),) if balanced else ()
     without = ((WITHOUT_GPUS, "max"),) if mixed else ()
-    return (("nodes", "max"), *without, *domains, *balance, ("stranded", "min"))
+    room = () if free is None else ((free_name(free), "max"),)
+    return (("nodes", "max"), *without, *room, *domains, *balance, ("stranded", "min"))
 
 
 def gains_of(requests: Sequence[HierarchyRequest]) -> list[int]:

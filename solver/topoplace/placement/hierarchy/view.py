@@ -11,6 +11,7 @@ import numpy as np
 
 from topoplace.errors import number_of
 from topoplace.machine.hostlist import NodeLists, expand_host_list, format_host_list
+from topoplace.placement.hierarchy.fragmentation import after_result, before
 from topoplace.placement.hierarchy.heuristics.fits import tree_best_fit
 from topoplace.placement.hierarchy.heuristics.queue import Vacancy, serve, served
 from topoplace.placement.hierarchy.problem import HierarchyProblem, held, room
@@ -40,6 +41,14 @@ class HierarchyView(View):
         """The unit of requests: nodes on switch trees, else units."""
         kind = getattr(self.result.instance.machine, "kind", None)
         return "unit" if kind == "hierarchy" else "node"
+
+    def left(self) -> str:
+        """Return Slurm's own figure of fragmentation on its blocks, now and once these start."""
+        if not self.state.machine.block_sizes:
+            return ""
+        snapshot = self.result.instance
+        now, then = before(snapshot), after_result(snapshot, self.result)
+        return f"; Slurm's fragmentation {now:,} now, {then:,} then"
 
     def _starts(self) -> list[Start]:
         numbers = {name: number for number, name in enumerate(self.state.machine.host_names)}

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 Taken = Mapping[Hashable, int]
 """How much a job takes, by what it is of."""
 
-MOST_TRIES = 100_000
-"""Steps that are tried; beyond, the number of suspended jobs is not proven least."""
+MOST_CHECKS = 300_000
+"""Checks of whether a job has room, about a second; then suspended jobs are not proven fewest."""
 
 
 @dataclass(frozen=True)
@@ -35,13 +35,13 @@ class Changes:
     room: Mapping[Hashable, int]
 
 
-class _OutOfTriesError(Exception):
+class _OutOfChecksError(Exception):
     pass
 
 
 class _Search:
     def __init__(self, changes: Changes) -> None:
-        self._changes, self.left = changes, MOST_TRIES
+        self._changes, self.left = changes, MOST_CHECKS
         every: Counter[Hashable] = Counter()
         for own in (*changes.old.values(), *changes.new.values()):
             every.update(own)
@@ -64,19 +64,21 @@ class _Search:
         """Return an order of those left; jobs that hinder no other by arriving come first."""
         done: list[int] = []
         held = held.copy()
+        needed = Counter(of for job in left for of in self._changes.new[job])
         while True:
-            self.left -= 1
+            self.left -= 1 + len(left)
             if self.left < 0:
-                raise _OutOfTriesError
+                raise _OutOfChecksError
             if not left:
                 return done
             ready = [job for job in sorted(left) if self._fits(held, job)]
-            safe = [job for job in ready if self._is_safe(job, left)]
-            if not safe:
+            safe = next((job for job in ready if self._is_safe(job, needed)), None)
+            if safe is None:
                 break
-            self._move(held, safe[0])
-            done.append(safe[0])
-            left -= {safe[0]}
+            self._move(held, safe)
+            needed.subtract(self._changes.new[safe].keys())
+            done.append(safe)
+            left -= {safe}
         if left in failed:
             return None
         for job in ready:
@@ -92,11 +94,9 @@ class _Search:
         held.update(self._changes.new[job])
         held.subtract(self._changes.old[job])
 
-    def _is_safe(self, job: int, left: frozenset[int]) -> bool:
-        """Return whether nobody left needs, or frees, any of what a job takes by arriving."""
-        mine = [of for of in self._changes.new[job] if of not in self._ample]
-        others = left - {job}
-        return not any(of in self._changes.new[o] for o in others for of in mine)
+    def _is_safe(self, job: int, needed: Mapping[Hashable, int]) -> bool:
+        """Return whether nobody else needs any of what a job takes by arriving."""
+        return all(of in self._ample or needed[of] == 1 for of in self._changes.new[job])
 
 
 def ordered(changes: Changes) -> tuple[list[int], tuple[int, ...], bool]:
@@ -108,16 +108,16 @@ def ordered(changes: Changes) -> tuple[list[int], tuple[int, ...], bool]:
                 order = search.order([job for job in every if job not in gone])
                 if order is not None:
                     return order, gone, True
-    except _OutOfTriesError:
+    except _OutOfChecksError:
         pass
     order, gone = [], tuple(every)
     for job in every:  # as many as can go on running, one after the other
-        search.left = MOST_TRIES
+        search.left = MOST_CHECKS // len(every)
         fewer = tuple(other for other in gone if other != job)
         try:
             found = search.order([other for other in every if other not in fewer])
-        except _OutOfTriesError:
-            break
+        except _OutOfChecksError:
+            continue
         if found is not None:
             order, gone = found, fewer
     return order, gone, False

@@ -244,6 +244,7 @@ class RepackPacking(PackingProblem):
         pairs = row_prices[self._first : self._budgets]
         cheapest = self.site.priced(self._inner(row_prices), pairs)
         for q in range(num):
+            clock.check(self.deadline)
             own, value = query.covers_of.get(q, []), int(factors[0] * self.values[q])
             gone = int(row_prices[self._of_budget[q]].sum())
             found = self._staying(q, row_prices, value, own)

@@ -288,6 +288,8 @@ def repack_problem(
     make = kind_named(kind).offered("moves", "a machine", field="--on")
     if snapshot.order is not Order.VALUE:
         raise InputError("value where jobs move", field="order", value=str(snapshot.order))
+    if snapshot.free is not None:
+        raise InputError("none where jobs move, but room", field="free", value=snapshot.free)
     queued = {request.id: request for request in candidates_of(snapshot)}
     running = dict.fromkeys(map(job_name, snapshot.running))
     start = instance.wanted(queued)
@@ -333,15 +335,16 @@ def _aim(instance: RepackInstance | DefragmentInstance) -> Snapshot:
         pod = snapshot.on(CubesModel, "a pod of cubes")
         return instance.sparing(pod.cubes, nodes=math.prod(pod.side))
     machine, lists = hierarchy_of(snapshot.written), NodeLists()
-    of = machine.domain_of[machine.levels.index(instance.level)]
+    level = machine.levels.index(instance.level)
     down = [machine.numbers[name] for name in lists.hosts(snapshot.down, "down")]
-    spoilt = np.isin(of, of[down])
+    whole = machine.without(level, down)
+    spoilt = ~whole[machine.domain_of[level]]
     everywhere = np.flatnonzero((machine.capacity > 0).all(axis=0)).tolist()
     if not everywhere:
         raise InputError("a resource that every host has", field="room", value=instance.level)
     excluded = format_host_list(machine.host_names[host] for host in np.flatnonzero(spoilt))
     asked = {"takes": {machine.resources[everywhere[0]]: 1}, "excluded": excluded or None}
-    return instance.sparing(len(np.unique(of[~spoilt])), nodes=1, **asked)
+    return instance.sparing(int(whole.sum()), nodes=1, **asked)
 
 
 def require_names(names: Sequence[str], known: Iterable[str], where: str, expected: str) -> None:

@@ -30,6 +30,7 @@ from topoplace.errors import TopoplaceError, number_of
 from topoplace.formats.decisions import Decided, Taken
 from topoplace.machine.hostlist import expand_host_list, format_host_list
 from topoplace.placement.hierarchy.contract import held_to
+from topoplace.placement.hierarchy.fragmentation import Fragmentation, after, after_result, before
 from topoplace.result import level_label
 from topoplace.result.placement import CubesResult, HierarchyResult, RepackResult
 from topoplace.snapshot.cubes_state import prepare_cubes
@@ -61,7 +62,6 @@ from topoplace.snapshot.schema import (
 from topoplace.snapshot.value import STARTED_LEVELS
 from topoplace.solving import Options, solve
 from topoplace.study.audit.cases import Case
-from topoplace.study.audit.fragmentation import Fragmentation, after, after_result, before
 from topoplace.study.audit.pods import chips_started, cubes_taken
 from topoplace.study.audit.pods import has_room as has_chips
 

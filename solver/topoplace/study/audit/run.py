@@ -17,13 +17,13 @@ from topoplace.errors import ExitCode, InputError, number_of, unknown_name
 from topoplace.formats.decisions import Decided
 from topoplace.interrupts import Interrupted, heeded, is_asked
 from topoplace.placement.hierarchy.contract import CONTRACTS
+from topoplace.placement.hierarchy.fragmentation import Fragmentation
 from topoplace.shown import Tabled
 from topoplace.snapshot.files import make_folder, write_document
 from topoplace.snapshot.held import NOT_SEEN
 from topoplace.snapshot.schema import Order
 from topoplace.solving import Options
 from topoplace.study.audit.cases import Case
-from topoplace.study.audit.fragmentation import Fragmentation
 from topoplace.study.audit.in_order import judge_in_order
 from topoplace.study.audit.judging import (
     FREE,
