@@ -171,7 +171,7 @@ SEED = harmless("It helps to run the solve again, and nothing in the answer depe
 VERSIONS = harmless("They help to run the solve again, and nothing in the answer depends on them.")
 TIME_LIMIT = harmless("It says what the solve was allowed to take, not what it found.")
 HIT = harmless("It says why a gap may have been left, and the gap itself is checked.")
-THOROUGH = harmless("It says how hard a method worked on later levels, not what it found.")
+FIRST_LEVEL = harmless("It says where a method ended, as asked, not what it found.")
 ANOTHER = "Another choice of as many free nodes of the same value is an answer as true."
 
 ANOTHER_PLAN = "Steps in another order that can be carried out are a plan as true."
@@ -240,7 +240,7 @@ FIELDS: dict[Model, Covers] = {
             "question", (), "Stored next to the instance; every claim is checked under this rule."
         ),
         "hit": HIT,
-        "thorough": THOROUGH,
+        "first_level": FIRST_LEVEL,
     },
     schema.PlacementLevel: level(
         claim("levels"),
@@ -294,7 +294,7 @@ FIELDS: dict[Model, Covers] = {
         **MAPPED,
         "solution": claim("solution", "figures", "spread", *OBJECTS[:2]),
     },
-    schema.Limits: {"time_limit": TIME_LIMIT, "hit": HIT, "thorough": THOROUGH},
+    schema.Limits: {"time_limit": TIME_LIMIT, "hit": HIT, "first_level": FIRST_LEVEL},
     mapping.MappingLevel: {
         "name": claim("levels"),
         "sense": FIXED,

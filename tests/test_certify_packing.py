@@ -110,6 +110,20 @@ def test_trees_of_such_leaves_are_some() -> None:
         assert certified_bound(TWO_SLOTS, CERTIFICATE.validate_python(document), []) is not None
 
 
+def test_a_later_level_shares_leaves_as_they_are() -> None:
+    leaf = LEAF | {"multipliers": [2]}
+    alone, tree = start("d", leaf, leaf), shared(start("d", REF, REF)) | {"leaves": [leaf]}
+    found = [
+        certified_bound(TWO_SLOTS, CERTIFICATE.validate_python(document), [3])
+        for document in (alone, tree)
+    ]
+    assert found[0] == found[1] is not None
+    for multiple in ({"times": 2}, {"times": 2, "over": 2}):
+        twice = CERTIFICATE.validate_python(tree | {"tree": start("d", REF, REF | multiple)})
+        with pytest.raises(RefusedError, match="a multiple of a shared leaf on a later level"):
+            certified_bound(TWO_SLOTS, twice, [3])
+
+
 def free_second_units(oracle: RingOracle, leaf: Leaf, level_idx: int) -> walker.Prices:
     prices = read_prices(oracle, leaf, level_idx)
     return replace(prices, total=sum(int(row.sum()) for row in prices.rows.values()))

@@ -70,7 +70,7 @@ def test_the_best_so_far_is_the_answer(limit: int | None, native: bool, tmp_path
     number, more = (None, ("--time-limit", "1")) if limit else (signal.SIGINT, ())
     assert endless(tmp_path, number, *more, native=native, reports=True) == (0, [])
     found = json.loads((tmp_path / "r.json").read_text())
-    assert found["limits"] == {"time_limit": limit, "hit": True, "thorough": None}
+    assert found["limits"] == {"time_limit": limit, "hit": True, "first_level": None}
     assert found["seconds"] < 3 or not limit  # one more than promised, for a machine that is busy
     assert (found["objective"], found["bound"]) == (108, 72)
     assert len((tmp_path / "r.csv").read_text().splitlines()) == 5

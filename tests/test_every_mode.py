@@ -157,7 +157,7 @@ def place(rng: random.Random, case: Drawn, options: Options) -> Made:
     """Place by any method, mostly the exact one."""
     known = [name for name in methods(case.problem.kind) if fits(name, case.kind)]
     method = "exact" if rng.random() < 0.6 else rng.choice(known)
-    options = replace(options, thorough=rng.random() < 0.5)
+    options = replace(options, first_level=rng.random() < 0.5)
     return method, partial(solve, case.problem, method, options)
 
 

@@ -99,7 +99,7 @@ def test_distances_that_differ_by_direction_are_searched(tmp_path: Path) -> None
 @pytest.mark.parametrize("seed", range(6))
 def test_tori_of_64_routers_are_verified_on_all_levels(seed: int, tmp_path: Path) -> None:
     model = busy_torus(seed, (4, 4, 4), 10, [4, 6, 8, 8, 12, 16, 20, 24])
-    assert_verified(tp.place(model, thorough=True, time_limit=60), tmp_path)
+    assert_verified(tp.place(model, time_limit=60), tmp_path)
 
 
 @needs_veripb
@@ -112,7 +112,7 @@ def test_a_torus_of_512_routers_is_verified(tmp_path: Path) -> None:
 @needs_veripb
 @pytest.mark.parametrize("count", few_of([20, 200], 1))
 def test_mutants_are_refused(count: int, tmp_path: Path) -> None:
-    result = tp.place(busy_torus(4, (2, 3, 3), 6, [2, 3, 4, 6]), thorough=True)
+    result = tp.place(busy_torus(4, (2, 3, 3), 6, [2, 3, 4, 6]))
     rng, refused = random.Random(f"mutants-{count}"), 0
     texts = tp.export(result, to_format="veripb", level="shape").texts
     assert result.levels[1].status == "optimal"

@@ -220,8 +220,8 @@ def test_a_comparison_prints_and_shares_bounds(results: list[Any], tmp_path: Pat
         (lambda: door.place(torus_model(), seed=-1), "seed: expected a seed from 0 to"),
         (lambda: door.place(torus_model(), seed=2.5), "seed: expected a whole number, found 2.5"),
         (
-            lambda: door.place(torus_model(), thorough="yes"),
-            "thorough: expected True or False, fou",
+            lambda: door.place(torus_model(), first_level="yes"),
+            "first_level: expected True or False, fou",
         ),
         (lambda: door.place(torus_model(), ignore=3), "ignore: expected a list, found 3"),
         (

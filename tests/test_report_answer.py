@@ -163,16 +163,19 @@ def test_the_headline_says_that_exact_ended_by_itself_and_how_to_go_on() -> None
     nodes, cost = result.levels
     open_ = cost.model_copy(update={"status": Status.FEASIBLE, "gap": 0.286})
 
-    def ended(limit: float | None, thorough: bool | None, *levels: Any) -> str:
-        limits = result.limits.model_copy(update={"time_limit": limit, "thorough": thorough})
+    def ended(limit: float | None, first_level: bool | None, *levels: Any) -> str:
+        limits = result.limits.model_copy(update={"time_limit": limit, "first_level": first_level})
         changes = {"levels": [nodes, *levels], "limits": limits, "seconds": 1.0}
         return headline(result.model_copy(update=changes))
 
     gap = "case: nodes optimal; cost within 28.60 %"
     assert ended(60, None, open_) == f"{gap}; ended before the time limit of 60 s (exact, 1.00 s)"
-    advice = "all was proven, --thorough goes on"
+    advice = "all was proven, --time-limit S goes on"
     assert ended(None, False, open_) == f"{gap}; ended before {advice} (exact, 1.00 s)"
-    assert "--thorough" not in ended(None, True, open_)
+    assert "--time-limit" not in ended(None, None, open_)
+    assert (
+        ended(None, True, open_) == f"{gap}; ended after the first level, as asked (exact, 1.00 s)"
+    )
     assert ended(60, False, cost) == "case: nodes and cost optimal (exact, 1.00 s)"
 
 

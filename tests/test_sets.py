@@ -95,7 +95,7 @@ def test_requests_of_tori_have_their_sets(rule: Interference, chunk: int) -> Non
         rng = random.Random(f"torus-sets-{chunk}-{k}")
         snapshot = with_sets(rng, tiny_placement(f"sets-{chunk}-{k}"))
         best, _ = best_placement(snapshot, rule)
-        found = tp.place(snapshot, interference=rule, thorough=True)
+        found = tp.place(snapshot, interference=rule)
         signs = [1 if level.sense == "max" else -1 for level in found.levels]
         values = [s * (level.objective or 0) for s, level in zip(signs, found.levels, strict=True)]
         assert values == [*best], k
@@ -116,7 +116,7 @@ def test_requests_of_anchored_prisms_have_their_sets(chunk: int) -> None:
         snapshot = random_anchored(f"sets-{k}", 10, segmented=rng.random() < 0.3)
         snapshot, rule = with_sets(rng, snapshot), [*Interference][k % 3]
         value, kept = AnchoredTiny(snapshot, rule).best()
-        found = tp.place(snapshot, interference=rule, thorough=True)
+        found = tp.place(snapshot, interference=rule)
         assert [level.objective for level in found.levels] == [value, kept], k
         assert all(level.status == "optimal" for level in found.levels), k
         assert found.check().verified, found.check()
@@ -132,7 +132,7 @@ def test_scanned_prisms_have_all_nodes_in_one_of_several_sets(
 ) -> None:
     monkeypatch.setattr("topoplace.placement.torus.packing.MAX_PRISMS", 0)
     snapshot = with_sets(random.Random(f"scanned-sets-{k}"), tiny_placement(f"scanned-sets-{k}"))
-    found = tp.place(snapshot, thorough=True)
+    found = tp.place(snapshot)
     signs = [1 if level.sense == "max" else -1 for level in found.levels]
     values = [s * (level.objective or 0) for s, level in zip(signs, found.levels, strict=True)]
     assert values == [*best_placement(snapshot, Interference.STRICT)[0]]
@@ -162,7 +162,7 @@ def test_a_prism_holds_enough_nodes_of_one_of_the_sets() -> None:
         "no prism of this machine holds 5 compute nodes, all of one of low, high,"
     )
     # four nodes of `odd` need seven routers; four of `low` leave nothing idle
-    found = tp.place(rows_of({"nodes": 4, "one_of": ["odd", "low"]}), thorough=True)
+    found = tp.place(rows_of({"nodes": 4, "one_of": ["odd", "low"]}))
     assert found.solution.placements[0].nodes == "0-3"
     assert found.check().verified
 
@@ -373,7 +373,7 @@ def test_all_nodes_of_a_job_are_in_one_of_its_partitions(tmp_path: Path) -> None
     model = snapshot_of(tmp_path, jobs, nodes=nodes)
     assert holds(model) == {}
     assert [one.one_of for one in model.queue] == [["partition:high", "partition:low"]] * 2
-    result = tp.place(model, thorough=True)
+    result = tp.place(model)
     assert result.objective == 4
     assert result.check().verified
     (start,) = result.placements
@@ -418,7 +418,7 @@ def test_one_of_several_features_for_all_nodes(tmp_path: Path) -> None:
 
 def test_the_checker_refuses_a_request_that_is_in_two_of_its_sets() -> None:
     both = ["fast", "old & !fast"]
-    found = tp.place(document(one_of=both), thorough=True)
+    found = tp.place(document(one_of=both))
     assert found.check().verified
     answer = json.loads(found.model_dump_json(by_alias=True))
     (placed,) = answer["solution"]["placements"]

@@ -295,9 +295,8 @@ OBJECTIVE = option(
     "domains|contention",
     "On switch trees, what counts after the nodes; default contention if requests have patterns.",
 )
-THOROUGH = flag(
-    "Method exact spends what is left of the time limit on the later levels too, as it always "
-    "does on trees."
+FIRST_LEVEL = flag(
+    "Method exact ends after the first level, who starts. (With contention it solves all.)"
 )
 SOLVER = option(
     "NAME", "Method minizinc: the solver, as minizinc --solvers lists it; default CP-SAT or Gecode."
@@ -404,7 +403,7 @@ class Place(Placing):
     _: KW_ONLY
     command: str | None = again(COMMAND)
     order: str | None = again(ORDER)
-    thorough: bool = again(THOROUGH)
+    first_level: bool = again(FIRST_LEVEL)
     solver: str | None = again(SOLVER)
     required: Mapping[str, int] | str | None = option(
         "'LEVEL>=N,..'",
@@ -591,7 +590,7 @@ class Compare(Queue, Watched):
     commands: Sequence[str] = option(
         "TEXT", f"{ALLOCATOR} May be repeated.", "--command", default=(), kind=list[str]
     )
-    thorough: bool = again(THOROUGH)
+    first_level: bool = again(FIRST_LEVEL)
     objective: str | None = again(OBJECTIVE)
     keep: KeepRow | None = python(
         "Called with every row, its result and the instance: results are large, and not held."
@@ -678,7 +677,7 @@ class Batch(Queue):
         names="methods",
     )
     command: str | None = again(COMMAND)
-    thorough: bool = again(THOROUGH)
+    first_level: bool = again(FIRST_LEVEL)
     objective: str | None = again(OBJECTIVE)
     jobs: int | None = option("N", "Worker processes; default one per core.", least=1)
     kill_after: float | None = option(

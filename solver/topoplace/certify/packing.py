@@ -360,8 +360,6 @@ def _parts_of(
 def _bound_of_tree(oracle: CheckingOracle, root: WholeTree, earlier: Earlier) -> Proven | None:
     if not isinstance(root, SharedLeaves):
         return _Walk(oracle, earlier, (), ()).bound(root)
-    if earlier and root.leaves:
-        raise RefusedError("leaves are shared on the first level only")
     numbers = {request.id: q for q, request in enumerate(oracle.requests)}
     like = {q: q for q in numbers.values()}
     groups: list[list[int]] = []
@@ -435,7 +433,7 @@ class _Walk:
         self._oracle, self._earlier, self._groups = oracle, earlier, groups
         self._requests = oracle.requests
         self._numbers = {request.id: q for q, request in enumerate(self._requests)}
-        self._shared = [_Priced(oracle, leaf, 0) for leaf in leaves]
+        self._shared = [_Priced(oracle, leaf, len(earlier)) for leaf in leaves]
 
     def bound(self, root: CertificateNode) -> Proven | None:
         """Return the largest bound of a leaf, None if all leaves are empty."""
@@ -513,9 +511,11 @@ class _Walk:
             if node.leaf >= len(self._shared):
                 raise RefusedError(f"there is no shared leaf {node.leaf}")
             leaf, times, over = self._shared[node.leaf], node.times, node.over
+            if self._earlier and (times, over) != (1, 1):
+                raise RefusedError("a multiple of a shared leaf on a later level")
             leaf.best(everywhere)  # all at once, as others will be asked for
-        # A reference is on the first level, where a candidate's value is the request's: its
-        # cheapest candidate is the best at every multiple.
+        # On the first level a candidate's value is the request's: its cheapest candidate is the
+        # best at every multiple.
         *multipliers, scale = leaf.prices.factors
         # `over` times the scale makes all of it true units
         side = times * leaf.prices.total

@@ -70,11 +70,11 @@ def options_of(asked: Solve) -> Options:
         raise InputError(f"a seed from 0 to {MAX_SEED}", field="seed", value=seed)
     if interference not in list(Interference):
         raise unknown_name(interference, Interference, field="interference")
-    thorough = getattr(asked, "thorough", False)
+    first_level = getattr(asked, "first_level", False)
     solver = getattr(asked, "solver", None)
     if solver is not None and asked.method != "minizinc":
         raise InputError("method minizinc", field="--solver", found=f"{solver} for another")
-    return Options(time_limit, Interference(interference), seed, thorough, solver=solver)
+    return Options(time_limit, Interference(interference), seed, first_level, solver=solver)
 
 
 def choices_of(asked: Queue | Audit) -> Choices:

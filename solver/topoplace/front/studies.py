@@ -139,7 +139,7 @@ def batched(asked: options.Batch, progress: Callable[[int, int], None]) -> Batch
         executor = Cluster(asked.dask, SOLVER, limits)
     settings = Settings(
         asked.method, asked.time_limit, asked.interference, asked.seed, asked.command,
-        thorough=asked.thorough, objective=asked.objective,
+        first_level=asked.first_level, objective=asked.objective,
     )  # fmt: skip
     return run_batch(
         asked.sources,

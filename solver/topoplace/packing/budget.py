@@ -24,6 +24,9 @@ R = TypeVar("R")
 USUAL_WORK = 300.0
 """Nominal seconds of work without a time limit."""
 
+LATER_WORK = 10.0
+"""Nominal seconds of work on the later levels together without a time limit, if they are large."""
+
 _LONGEST_RESERVE, _RESERVE_SHARE = 0.5, 0.05  # seconds, and of the limit: to write the result
 
 # enough for searches within searches, two at once, which wait for each other and for heuristics

@@ -172,7 +172,7 @@ def trade_off(
     """
     found = TradeOff(tuple(traded), least)
     search = partial(
-        Search, packing, seed=seed, thorough=True, num_levels=found.traded[-1] + 1,
+        Search, packing, seed=seed, num_levels=found.traded[-1] + 1,
         report=progress, say=say,
     )  # fmt: skip
     if start is not None:

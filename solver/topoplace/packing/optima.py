@@ -94,7 +94,7 @@ def all_optima(
         As in every search (see `Search`).
     """
     first = Search(
-        packing, budget.within(_FIRST_SHARE * budget.length), seed=seed, thorough=True,
+        packing, budget.within(_FIRST_SHARE * budget.length), seed=seed,
         num_levels=num_levels, report=progress, say=say,
     ).run()  # fmt: skip
     found = Alternatives(num_levels, [Point(tuple(first.values), first.placement)])
@@ -107,7 +107,7 @@ def all_optima(
         *floors, last = found.values
         other = Search(
             Excluding(packing, rows), budget.within(SHARE * (budget.end - budget.now())),
-            seed=seed, thorough=True, start=found.points[-1].placement, num_levels=num_levels,
+            seed=seed, start=found.points[-1].placement, num_levels=num_levels,
             floors=dict(enumerate(floors)), to_beat={num_levels - 1: last - 1},
             report=progress, say=say,
         ).run()  # fmt: skip

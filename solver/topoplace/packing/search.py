@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -24,6 +25,7 @@ from topoplace.packing.dual.generation import (
     lightest,
     reduced_costs_at,
 )
+from topoplace.packing.dual.later_pool import LaterPool
 from topoplace.packing.dual.master import Master
 from topoplace.packing.dual.relaxation import DualPoint, DualValue, Relaxation
 from topoplace.packing.dual.sparse import SparsePrices
@@ -32,18 +34,18 @@ from topoplace.packing.primal_dual import primal_dual_loop
 from topoplace.packing.problem import PackingProblem, Residual, Subproblem
 from topoplace.packing.state import Incumbent, Say, State, silent
 from topoplace.packing.tree.best_first import PriceTree, ProgramTree
+from topoplace.packing.tree.later import LaterTree
 from topoplace.packing.tree.nodes import Root
 from topoplace.result.certificate import Certificate, size_of
 
 _LEAST_START, _START_SHARE = 0.3, 0.5  # seconds, and of the time limit: for the heuristics
 _FIRST_STEPS = 20  # of the bundle, before it is known how large linear programs are
-_LATER_WORK = 0.016  # nominal seconds of the oracle for the bounds of later levels, but if thorough
-_HEAVY_NONZEROS = 80_000  # of linear programs; a fourth, if the level is a later one
-_MOST_COLUMNS = 1200  # that an integer program bears; half as many, if the level is a later one
+_HEAVY_NONZEROS = 80_000  # of linear programs
+_MOST_COLUMNS = 1200  # that an integer program bears
 _MOST_ENTRIES = 1 << 22  # rows of these columns together: seconds to write where they overlap
-_WORK = 8.0  # CP-SAT's deterministic time for it, if thorough; else half for the second level, ...
-_FIRST_WORK = 2.0  # and for the first: what it leaves open is for the primal-dual loop
-_NO_LIMIT = 1 << 62
+_WORK = 8.0  # CP-SAT's deterministic time for it
+_COMPLETE_WORK = 1.0  # for the starts of a leaf of a later level
+_FIRST_WORK = 2.0  # and for the first level: what it leaves open is for the primal-dual loop
 
 
 @dataclass(frozen=True)
@@ -80,8 +82,8 @@ class Search:
 
     Parameters
     ----------
-    thorough
-        Whether later levels are worked on as hard as the first.
+    later_work
+        Without a time limit: nominal seconds of work on the later levels together at most.
     start
         A placement to begin with; None for that of the heuristics.
     floors
@@ -102,7 +104,7 @@ class Search:
         budget: Budget,
         *,
         seed: int = 0,
-        thorough: bool = False,
+        later_work: float = math.inf,
         start: Sequence[Any] | None = None,
         floors: Mapping[int, int | None] = MappingProxyType({}),
         to_beat: Mapping[int, int] = MappingProxyType({}),
@@ -112,7 +114,7 @@ class Search:
     ) -> None:
         problem.deadline = budget.deadline
         self.problem, self.budget, self.seed = problem, budget, seed
-        self._thorough = thorough or problem.is_small
+        self._later_work, self._end = later_work, budget.end
         self._floors, self._num_levels = floors, num_levels or len(problem.senses)
         bounds: list[LevelBound | None] = []
         self._bounds = bounds
@@ -143,6 +145,8 @@ class Search:
         """Solve the levels one after the other, as long as they reach their thresholds."""
         reached: list[int | None] = []
         for level in range(self._num_levels):
+            if level == 1 and self.budget.counts_work:
+                self._end = min(self._end, self.budget.now() + self._later_work)
             # as far as it is proven, and no further
             stopped = (level and clock.is_stopped()) or self.incumbent.meets(level)
             proven = None if stopped else self._proven(_level(self.problem, level, reached))
@@ -190,13 +194,18 @@ class Search:
         state.columns.add(self.problem.merged(self.incumbent.best))
         state.say("prices", level, None)
         watch = partial(state.say, "prices", level)
+        if self._grows_later(sub):
+            state.relaxation.begin_later(level)
         bundle = Bundle(state.relaxation, state.columns, sub, watch=watch)
         room = int(self._share(level) * self._room)
         root = Root(sub, self._first_bound(sub, bundle), room)
         if self.budget.is_over():
             return root
         end = self._end_of(sub)
-        if level or self.problem.is_small:
+        if self._grows_later(sub):
+            self._with_same_starts(root, end)
+            self._by_starts(root, end)
+        elif level or self.problem.is_small:
             self._by_linear_programs(root, bundle, end)
         else:
             if not self._is_heavy():
@@ -204,6 +213,40 @@ class Search:
             primal_dual_loop(state, root, bundle, self.around, end)
         self._last_point = root.bounded.point
         return root
+
+    def _grows_later(self, sub: Subproblem) -> bool:
+        """Return whether a level is a later one whose tree grows by points, not by programs."""
+        return bool(sub.level) and not (self.problem.is_small or self.problem.has_program)
+
+    def _with_same_starts(self, root: Root, end: float) -> None:
+        """Look for the best placement that starts the same requests: that has no knapsack in it."""
+        if self.incumbent.closes(root):
+            return
+        state, every = self.state, frozenset(range(len(self.problem.names)))
+        started = frozenset(c.request_idx for c in self.incumbent.best)
+        sub = replace(root.sub, forced=started, excluded=every - started)
+        point, lower = root.bounded.point, self.incumbent.objective(sub.level)
+        bounded = Bounded(state.relaxation.evaluate(sub, point, 4), point)
+        bundle = Bundle(state.relaxation, state.columns, sub, root.step_size)
+        bounded = bundle.run(bounded, lower, until=self._half(end))
+        self._among_columns(Root(sub, bounded, 0), end, _COMPLETE_WORK)
+
+    def _by_starts(self, root: Root, end: float) -> None:
+        """Close a later level of a large problem by a tree of starts."""
+        state, level, pool = self.state, root.sub.level, self.state.relaxation.pool
+        if self.incumbent.closes(root) or not isinstance(pool, LaterPool):
+            return
+        state.say("branches", level, root.bound)
+
+        def complete(sub: Subproblem, bounded: Bounded) -> None:
+            self._among_columns(Root(sub, bounded, 0), end, _COMPLETE_WORK)
+
+        tree = LaterTree(
+            state.relaxation, pool, state.columns, root, lambda: self.incumbent.objective(level),
+            complete,
+        )  # fmt: skip
+        root.below = tree
+        tree.run(end)
 
     def _by_linear_programs(self, root: Root, bundle: Bundle, end: float) -> None:
         """Close a level by column generation, an integer program, and branches.
@@ -220,8 +263,7 @@ class Search:
             root.bounded = bundle.run(root.bounded, lower, until=self._half(end))
         below = root.below
         state.say("columns", level, root.bound)
-        most = _HEAVY_NONZEROS if self._thorough else _HEAVY_NONZEROS // 4
-        if self._num_nonzeros() <= most:
+        if self._num_nonzeros() <= _HEAVY_NONZEROS:
             root.bounded = generate_columns(
                 state.relaxation,
                 self._master,
@@ -229,10 +271,9 @@ class Search:
                 root.bounded,
                 self.incumbent.objective(level),
                 until=self._half(end),
-                max_work=_NO_LIMIT if self._thorough else most,
             )
         self._among_columns(root, end)
-        if self._thorough and not self.incumbent.closes(root) and root.bounded.converged:
+        if not self.incumbent.closes(root) and root.bounded.converged:
             state.say("branches", level, root.bound)
             tree = PriceTree(
                 state.relaxation,
@@ -278,20 +319,12 @@ class Search:
         """Return a first dual point, the best that the oracle alone gives."""
         start = self._start_of_later(sub) if sub.level else self._start_of_first(sub)
         lower = self.incumbent.objective(sub.level)
-        steps = self._later_steps() if sub.level and not self._thorough else _NO_LIMIT
         until = self._half(self._end_of(sub))
-        first = min(steps, _FIRST_STEPS)
-        bounded = bundle.run(start, lower, until=until, max_steps=first)
+        bounded = bundle.run(start, lower, until=until, max_steps=_FIRST_STEPS)
         heavy = not sub.level and self._is_heavy()
         if self.budget.is_over() or self.problem.has_program or heavy:
             return bounded  # the rest goes along with the search for placements
-        return bundle.run(bounded, lower, until=until, max_steps=steps - first)
-
-    def _later_steps(self) -> int:
-        """Return how many steps of the bundle a later level gets, by the cost of the oracle."""
-        if self.budget.is_over():
-            return 1
-        return 1 + int(_LATER_WORK / self.problem.work(1))
+        return bundle.run(bounded, lower, until=until)
 
     def _start_of_first(self, sub: Subproblem) -> Bounded:
         known = self.problem.first_prices(sub)
@@ -326,7 +359,7 @@ class Search:
         worth_it = (candidate for gain, candidate in every if gain >= 0)
         self.state.columns.add(self.problem.merged(worth_it))
 
-    def _among_columns(self, root: Root, end: float) -> None:
+    def _among_columns(self, root: Root, end: float, most_work: float | None = None) -> None:
         """Look for a better placement among the known columns."""
         state, sub, bounded = self.state, root.sub, root.bounded
         level, columns = sub.level, state.columns
@@ -336,29 +369,30 @@ class Search:
         columns.add(self.problem.merged(self.incumbent.best))
         gap = bounded.value.bound - self.incumbent.objective(level)
         reduced_costs = reduced_costs_at(state.relaxation, sub, columns, bounded)
-        deep = self._thorough or not level
-        most = _MOST_COLUMNS if deep else _MOST_COLUMNS // 2
-        kept = (reduced_costs <= gap + 1e-6) & least(reduced_costs, most)
+        kept = (reduced_costs <= gap + 1e-6) & least(reduced_costs, _MOST_COLUMNS)
         kept &= lightest(columns, reduced_costs, _MOST_ENTRIES)
         if bounded.lp is not None:  # of many that lose nothing, those that go together
             of_lp = zip(bounded.lp.columns, bounded.lp.amounts.tolist(), strict=True)
             kept[columns.positions(c.candidate for c, amount in of_lp if amount > 1e-6)] = True
         tried = [(sub, kept)]
-        if level:  # first with the same requests started: that takes out the knapsack
+        if (
+            level and not sub.forced
+        ):  # first with the same requests started: that takes out the knapsack
             # requests of value 0 there are not part of it
             every = frozenset(range(len(self.problem.names))) - self.problem.worthless
             started = every.intersection(c.request_idx for c in self.incumbent.best)
             narrow = replace(sub, forced=started, excluded=every - started)
-            tried = [(narrow, kept), *tried][: 1 + self._thorough]
+            tried.insert(0, (narrow, kept))
         elif root.bound is not None:  # first those that a placement which meets the bound may have
             meeting = reduced_costs <= bounded.value.bound - root.bound + 1e-6
             tried.insert(0, (sub, kept & meeting))
         turn = steering.turn(self.budget)
-        most_work = _WORK if self._thorough else _WORK / 2**level if level else _FIRST_WORK
-        work = min(most_work, turn / WORK_SECONDS)
+        if most_work is None:
+            most_work = _WORK if level or self.problem.is_small else _FIRST_WORK
         for narrowed, among in tried:
             if self.incumbent.closes(root):
                 return
+            work = min(most_work, min(turn, max(0.0, end - self.budget.now())) / WORK_SECONDS)
             found = best_among(
                 self._master,
                 narrowed,
@@ -376,12 +410,12 @@ class Search:
         budget, now, share = self.budget, self.budget.now(), self._share(sub.level)
         if sub.level == 0:
             return budget.start + share * budget.length
-        return now + share * max(0.0, budget.end - now)
+        return now + share * max(0.0, self._end - now)
 
     def _share(self, level: int) -> float:
-        """Return the share of a beginning level in the remaining budget: half, or the rest."""
+        """Return the share of a beginning level in the remaining budget; the last has the rest."""
         is_last = level == self._num_levels - 1
-        return steering.FIRST_LEVEL if not level else 1.0 if is_last else 0.5
+        return steering.FIRST_LEVEL if not level else 1.0 if is_last else steering.LATER_LEVEL
 
     def _half(self, end: float) -> float:
         """Return when half of the time until an end is over."""

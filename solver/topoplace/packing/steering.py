@@ -12,6 +12,9 @@ from topoplace.packing.budget import Budget
 FIRST_LEVEL = 0.95
 """Share of time and of certificates for the first level at most; the later ones share the rest."""
 
+LATER_LEVEL = 0.7
+"""Share of the time left for a later level that is not the last."""
+
 _LONGEST_TURN, _TURN_SHARE = 15.0, 0.1
 
 LONG = 0.3

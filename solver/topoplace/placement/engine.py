@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import importlib
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from topoplace.errors import InputError
 from topoplace.kinds import kind_named
-from topoplace.packing.budget import Budget
+from topoplace.packing.budget import LATER_WORK, Budget
 from topoplace.packing.excluding import PlaceOf
 from topoplace.packing.problem import PackingProblem
 from topoplace.packing.search import Found, Search
@@ -80,12 +81,12 @@ def solved(problem: Problem, own: Packed, options: Options, budget: Budget) -> O
 
     names = [name for name, _ in frame_of(problem.kind).levels(problem)]
     required = {names.index(name): value for name, value in options.required.items()}
-    thorough = options.thorough or bool(required) or packing.is_small
     found = Search(
         packing,
         budget,
         seed=options.seed,
-        thorough=thorough,
+        num_levels=1 + max(required, default=0) if options.first_level else None,
+        later_work=math.inf if required or packing.is_small else LATER_WORK,
         floors={level: packing.reported(level, value) for level, value in required.items()},
         report=report,
         say=say,
@@ -97,6 +98,6 @@ def solved(problem: Problem, own: Packed, options: Options, budget: Budget) -> O
     hit = not proven and budget.now() - budget.start >= _ALL_BUT * budget.length
     placed = solution_of(found.placement)
     if found.is_answer:
-        return Outcome(placed, bounds_of(found), hit, thorough=thorough)
+        return Outcome(placed, bounds_of(found), hit, first_level=options.first_level)
     witness = placed if found.reached else None
-    return Outcome(None, bounds_of(found), hit, thorough=thorough, witness=witness)
+    return Outcome(None, bounds_of(found), hit, first_level=options.first_level, witness=witness)

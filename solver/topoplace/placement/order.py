@@ -6,11 +6,12 @@ reservation for the first that waits, others have to leave room for it, too (doc
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, cast
 
-from topoplace.packing.budget import Budget
+from topoplace.packing.budget import LATER_WORK, Budget
 from topoplace.packing.problem import PackingProblem, Residual, fits
 from topoplace.packing.search import Found, Search
 from topoplace.packing.twice import Times
@@ -401,7 +402,8 @@ def solved_in_order(
         rest.problem,
         budget,
         seed=options.seed,
-        thorough=options.thorough or packing.is_small,
+        num_levels=1 if options.first_level else None,
+        later_work=math.inf if packing.is_small else LATER_WORK,
         start=rest.here(search.starts),
         floors={0: whole},
     ).run()
@@ -417,4 +419,4 @@ def solved_in_order(
             bounds.append(None)
         else:
             bounds.append(Bound(packing.reported(level, b.value), b.certificate))
-    return Outcome(search.solution, bounds, budget.is_over(), thorough=options.thorough)
+    return Outcome(search.solution, bounds, budget.is_over(), first_level=options.first_level)

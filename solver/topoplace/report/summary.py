@@ -177,8 +177,10 @@ def _stopped(result: AnyResult) -> str:
         return f"; stopped at {seconds:.3g} s{why}"
     if result.method != "exact" or not _has_open_level(result):
         return ""
+    if result.limits.first_level:
+        return "; ended after the first level, as asked"
     what = "all was proven" if limit is None else f"the time limit of {limit:g} s"
-    how = ", --thorough goes on" if result.limits.thorough is False else ""
+    how = ", --time-limit S goes on" if limit is None and result.limits.first_level is False else ""
     return f"; ended before {what}{how}"
 
 

@@ -96,10 +96,10 @@ class Limits(Model):
 
     time_limit: Seconds | None = None
     hit: bool = Field(default=False, description="whether the time limit ended the solve")
-    thorough: bool | None = Field(
+    first_level: bool | None = Field(
         default=None,
-        description="whether method exact worked on later levels as hard as on the first; null "
-        "where that makes no difference",
+        description="whether method exact ended after the first level, as asked; null where it "
+        "cannot",
     )
 
 

@@ -65,7 +65,10 @@ class CoverBranch(Model):
 
 
 class LeafRef(Model):
-    """Number `leaf` of those that the certificate shares, all its prices `times / over`-fold."""
+    """Number `leaf` of those that the certificate shares, all its prices `times / over`-fold.
+
+    On later levels only as it is.
+    """
 
     kind: Literal["ref"] = "ref"
     leaf: Annotated[int, Field(ge=0)]

@@ -76,9 +76,8 @@ class Outcome:
         For a mapping: how it was found, in sentences for people.
     link_load
         For a mapping: a lower bound on the largest link load of any mapping.
-    thorough
-        Whether the method made the same effort on later levels as on the first; None where that
-        makes no difference.
+    first_level
+        Whether the method ended after the first level, as asked; None where it cannot.
     witness
         For a packing without an answer: a placement as good on earlier levels as the bounds
         assume.
@@ -91,7 +90,7 @@ class Outcome:
     explanations: Sequence[Explanation] = ()
     notes: Sequence[str] = ()
     link_load: Bound | None = None
-    thorough: bool | None = None
+    first_level: bool | None = None
     witness: Any | None = None
 
 

@@ -24,9 +24,8 @@ class Options:
         Seconds; None for the method's own limit, or none.
     interference
         For placements on tori: which jobs may share links.
-    thorough
-        For packings: whether the rest of the time limit is spent on bounds of the later levels.
-        Without it, a limit only ends what would go on for longer.
+    first_level
+        For packings: whether method ``exact`` ends after the first level.
     seed
         The seed of whatever a method draws at random.
     required
@@ -59,7 +58,7 @@ class Options:
     time_limit: float | None = None
     interference: Interference = Interference.STRICT
     seed: int = 0
-    thorough: bool = False
+    first_level: bool = False
     required: Mapping[str, int] = field(default_factory=dict)
     maps: bool = False
     explains: bool = True

@@ -219,7 +219,7 @@ def result_of(
         limits={
             "time_limit": options.time_limit,
             "hit": hit,
-            "thorough": outcome.thorough,
+            "first_level": outcome.first_level,
             **frame.rule(problem),
         },
         seed=options.seed,

@@ -132,6 +132,8 @@ class CutPool:
         Requests with candidates: a pricing pass must compute their costs, even if they are high.
     """
 
+    level = 0
+
     def __init__(
         self,
         scale: int,
@@ -209,6 +211,18 @@ class CutPool:
     def point(self, number: int) -> SparsePrices:
         """Return the integer prices of a point."""
         return self._points[number]
+
+    def parts(self, number: int) -> tuple[int, SparsePrices, tuple[int, ...]]:
+        """Return what a leaf with the prices of a point has: scale, prices, no multipliers."""
+        return self.scale, self._points[number], ()
+
+    def multiple(
+        self, number: int, forced: frozenset[int], excluded: frozenset[int]
+    ) -> tuple[int, int]:
+        """Return which multiple of a point bounds a set of starts best, as a fraction."""
+        sides = self.sides(forced, excluded)
+        _, times = self.knapsacks(number).of(slice(1)).bounds(self.values, *sides)
+        return int(times[0]), FINENESS
 
     def knapsacks(self, first: int = 0) -> Knapsacks:
         """Return the points from the first on as constraints."""

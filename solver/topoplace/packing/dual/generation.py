@@ -70,26 +70,20 @@ def generate_columns(
     lower: int,
     *,
     until: float,
-    max_work: int,
     per_round: int = 2,
 ) -> Bounded:
     """Lower a subproblem's bound by column generation.
 
     Stops when the bound meets `lower` (the incumbent), when the master's optimum shows that the
-    bound cannot, when no column is left, at a time of the budget, or when the nonzeros of the
-    programs solved sum to `max_work`.
+    bound cannot, when no column is left, or at a time of the budget.
     """
     best = start
     kinds = Kinds(relaxation.problem, sub)
     weight = _SMOOTHING
-    work = 0
-    while work < max_work:
-        if is_met(best, lower) or relaxation.budget.now() >= until:
-            break
+    while not is_met(best, lower) and relaxation.budget.now() < until:
         lp = master.solve_once(sub)
         if lp is None:
             break
-        work += lp.size
         best = Bounded(best.value, best.point, lp)
         if best.value.bound - lp.objective < 1e-4 * max(1.0, abs(lp.objective)) * weight:
             weight = 0.0

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from topoplace.clock import OutOfTimeError
 from topoplace.packing.budget import Budget
 from topoplace.packing.dual.cut_pool import CutPool
+from topoplace.packing.dual.later_pool import LaterPool
 from topoplace.packing.dual.sparse import SparsePrices
 from topoplace.packing.problem import (
     NO_VALUE,
@@ -130,11 +131,14 @@ class Relaxation:
     Attributes
     ----------
     pool
-        Takes in the points evaluated on the first level under the pool's covers.
+        Takes in the points evaluated on its level under its covers.
     """
 
     def __init__(
-        self, problem: PackingProblem, budget: Budget, pool: CutPool | None = None
+        self,
+        problem: PackingProblem,
+        budget: Budget,
+        pool: CutPool | LaterPool | None = None,
     ) -> None:
         self.problem, self.budget, self.pool = problem, budget, pool
         self._total = int(problem.values.sum())
@@ -147,6 +151,11 @@ class Relaxation:
         values = self.problem.values.astype(float)
         self.pool = CutPool(self.scale, values, startable)
         return self.pool
+
+    def begin_later(self, level: int) -> LaterPool:
+        """Begin a pool of a later level, which takes in the points evaluated from now on."""
+        self.pool = pool = LaterPool(level, len(self.problem.names))
+        return pool
 
     @cached_property
     def scale(self) -> int:
@@ -180,7 +189,7 @@ class Relaxation:
         """Return the relaxation of subproblems that have some jobs fixed, cheaper to evaluate."""
         return Relaxation(self.problem.beside(fixed), self.budget, pool)
 
-    def filling(self, pool: CutPool | None) -> Relaxation:
+    def filling(self, pool: CutPool | LaterPool | None) -> Relaxation:
         """Return the relaxation whose points join another pool, or none."""
         return Relaxation(self.problem, self.budget, pool)
 
@@ -211,23 +220,31 @@ class Relaxation:
             total = scale * self._worth(sub)
         worth = int(prices @ capacities[rows])
         total += worth
-        pool = None if sub.level else self.pool
-        if pool is not None and (pool.covers, pool.fixed) != (sub.covers, sub.fixed):
+        pool = self.pool
+        if pool is not None and (pool.level, pool.covers, pool.fixed) != (
+            sub.level,
+            sub.covers,
+            sub.fixed,
+        ):
             pool = None
-        known = sub.forced if pool is None else sub.forced | pool.startable
+        known = sub.forced | (pool.startable if isinstance(pool, CutPool) else frozenset())
         try:
             if self.budget.counts_work:
-                self.budget.spend(problem.work(sub.level))
+                # on later levels, requests that are limited to places are priced one by one
+                passes = 1 + len(sub.covers) if sub.level else 1
+                self.budget.spend(passes * problem.work(sub.level))
             exact_for = None if sub.level else known
             query = Query(weights, per_request, sub.covers, exact_for)
             priced = problem.price(row_prices, query)
         except OutOfTimeError:
-            return self.without_pricing(sub, pool)
+            return self.without_pricing(sub, pool if isinstance(pool, CutPool) else None)
         own = SparsePrices.at(problem.num_rows, rows, prices)
         kept = SparsePrices.of(row_prices) if sub.fixed else own
-        if pool is not None:
-            pool.add(own, worth, priced.best)
         total -= sum(m * (v or 0) for m, v in zip(multipliers, sub.reached, strict=True))
+        if isinstance(pool, LaterPool):
+            pool.add((scale, own, multipliers), total, priced.best)
+        elif pool is not None:
+            pool.add(own, worth, priced.best)
         best, forced = priced.best, sorted(sub.forced)
         may = np.ones(len(best), dtype=bool)
         may[[*forced, *sub.excluded]] = False

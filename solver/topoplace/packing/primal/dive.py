@@ -26,7 +26,7 @@ from typing import Any
 from topoplace.packing import steering
 from topoplace.packing.dual.bundle import Bundle
 from topoplace.packing.dual.columns import Columns
-from topoplace.packing.dual.cut_pool import SEARCH_WORK, KnapsackSearch
+from topoplace.packing.dual.cut_pool import SEARCH_WORK, CutPool, KnapsackSearch
 from topoplace.packing.dual.generation import Bounded, keep_least
 from topoplace.packing.dual.relaxation import Relaxation
 from topoplace.packing.problem import Kinds, Residual, Subproblem, capacities_left, fits
@@ -95,8 +95,9 @@ class Diver:
         self, state: State, root: Root, around: Callable[[Residual, float], list[Any]]
     ) -> None:
         self._state, self._root, self._around = state, root, around
-        assert state.relaxation.pool is not None, "the pool says who can start"
-        self._pool = state.relaxation.pool
+        pool = state.relaxation.pool
+        assert isinstance(pool, CutPool), "the pool says who can start"
+        self._pool = pool
         self._starts = KnapsackSearch(self._pool.values)
         self._top = _Open(root.sub, root.bounded, root.bounded.value.bound, [], 0.0)
         self._left_by: _Open | None = None  # where the dives began that left open nodes

@@ -241,7 +241,7 @@ class PriceTree(BestFirstTree):
                 key=lambda bounded: bounded.value.bound,
             )
         bounded = generate_columns(
-            self.relaxation, self._master, sub, start, self.lower(), until=until, max_work=1 << 62
+            self.relaxation, self._master, sub, start, self.lower(), until=until
         )
         if bounded.lp is not None:
             self._offer_whole(sub, bounded.lp)

@@ -16,6 +16,7 @@ from functools import partial
 from topoplace.packing import steering
 from topoplace.packing.dual.bundle import Bundle
 from topoplace.packing.dual.columns import Columns
+from topoplace.packing.dual.cut_pool import CutPool
 from topoplace.packing.dual.generation import Bounded
 from topoplace.packing.dual.relaxation import Relaxation
 from topoplace.packing.problem import Subproblem
@@ -52,7 +53,7 @@ class Trees:
         room: int,
     ) -> None:
         pool = relaxation.pool
-        assert pool is not None, "the pool takes in the bundle's points before"
+        assert isinstance(pool, CutPool), "the pool takes in the bundle's points before"
         self._relaxation, self._columns, self._pool, self._root = relaxation, columns, pool, root
         self.lower, self.room = lower, room
         self._starts = BranchAndBound(relaxation, pool, columns, root.point, lower, room=room)

@@ -9,15 +9,14 @@ from typing import Any, Protocol
 import numpy as np
 
 from topoplace.packing.dual.cut_pool import (
-    FINENESS,
     NONE,
     CutPool,
     StartsBelow,
     few_that_cover,
 )
 from topoplace.packing.dual.generation import Bounded
+from topoplace.packing.dual.later_pool import LaterPool, LeafParts
 from topoplace.packing.dual.relaxation import DualPoint, DualValue, Relaxation
-from topoplace.packing.dual.sparse import SparsePrices
 from topoplace.packing.problem import Cover, Kinds, PackingProblem, Subproblem
 from topoplace.result.certificate import (
     Certificate,
@@ -350,14 +349,14 @@ class Node:
             for child in self.children:
                 yield from child.leaves(bound)
 
-    def refresh(self, pool: CutPool) -> None:
+    def refresh(self, pool: CutPool | LaterPool) -> None:
         """Look at the points that joined the pool since."""
         new = pool.bounds(self.sub.forced, self.sub.excluded, len(self.pooled))
         if len(new):
             self.pooled = np.concatenate([self.pooled, new])
 
 
-def shared_points(leaves: Sequence[Node], bound: int, pool: CutPool) -> list[int]:
+def shared_points(leaves: Sequence[Node], bound: int, pool: CutPool | LaterPool) -> list[int]:
     """Return for each leaf a point of the pool with its bound, few in total; NONE without one."""
     for leaf in leaves:
         leaf.refresh(pool)
@@ -384,19 +383,19 @@ class Writer:
             return self._node(top)
         if self._pool is not None:
             for k in sorted(set(numbers) - {NONE}):
-                self._share(self._pool.point(k))
+                self._share(self._pool.parts(k))
         names = self._relaxation.problem.names
         alike = [[names[q] for q in group] for group in groups]
         tree = self._node(top)
         return SharedLeaves(alike=alike, leaves=self._leaves, tree=tree)
 
-    def _share(self, point: SparsePrices) -> int:
+    def _share(self, parts: LeafParts) -> int:
         """Return the number of a shared leaf with the prices of a point, written once."""
-        assert self._pool is not None
-        if id(point) not in self._written:
-            self._written[id(point)] = len(self._leaves)
-            self._leaves.append(self._relaxation.leaf(self._pool.scale, point))
-        return self._written[id(point)]
+        key = id(parts[1])
+        if key not in self._written:
+            self._written[key] = len(self._leaves)
+            self._leaves.append(self._relaxation.leaf(*parts))
+        return self._written[key]
 
     def _node(self, node: Node) -> CertificateNode:
         if id(node) in self._number_of:
@@ -409,13 +408,12 @@ class Writer:
     def _leaf(self, leaf: Node) -> CertificateNode:
         relaxation, pool, number = self._relaxation, self._pool, self._number_of[id(leaf)]
         if pool is not None and number != NONE:
-            sides = pool.sides(leaf.sub.forced, leaf.sub.excluded)
-            _, times = pool.knapsacks(number).of(slice(1)).bounds(pool.values, *sides)
-            return LeafRef(leaf=self._share(pool.point(number)), times=int(times[0]), over=FINENESS)
+            times, over = pool.multiple(number, leaf.sub.forced, leaf.sub.excluded)
+            return LeafRef(leaf=self._share(pool.parts(number)), times=times, over=over)
         value, starts = leaf.value, leaf.starts
         if value is None or bound_of(value) > self._bound:
-            assert pool is not None, "what no point bounds has prices of its own"
+            assert isinstance(pool, CutPool), "what no point bounds has prices of its own"
             assert starts is not None, "or points that bound who starts"
-            numbers = [self._share(point) for point in starts.points]
+            numbers = [self._share((pool.scale, point, ())) for point in starts.points]
             return starts.written(relaxation.problem.names, numbers)
         return relaxation.leaf(*value.leaf_parts)

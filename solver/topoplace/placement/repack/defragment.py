@@ -86,7 +86,7 @@ def largest_prisms(
         larger = replace(problem, instance=_as_repack(asked), site=_site(problem).of_size(nodes))
         packing = RepackPacking(larger)
         found = Search(
-            packing, share, seed=seed, thorough=True, num_levels=2, to_beat={MOVES: floor - 1},
+            packing, share, seed=seed, num_levels=2, to_beat={MOVES: floor - 1},
             say=lambda phase, level, bound: say(phase, ROOM, None),
         ).run()  # fmt: skip
         step = _proven(packing, found, nodes - 1, everybody)

@@ -140,7 +140,12 @@ class Footprints:
 
     def back(self, coords: Sequence[int]) -> tuple[int, ...]:
         """Return coordinates on the turned machine as those on the machine."""
-        return tuple(coords[self.axes.index(d)] for d in range(len(coords)))
+        return tuple(coords[k] for k in self._turned_back)
+
+    @cached_property
+    def _turned_back(self) -> list[int]:
+        """Which axis of the turned machine each one of the machine is."""
+        return [self.axes.index(d) for d in range(len(self.axes))]
 
     @cached_property
     def extents(self) -> IntArray:

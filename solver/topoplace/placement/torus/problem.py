@@ -444,8 +444,9 @@ def _alone(torus: Torus, dim: int) -> tuple[Torus, list[Prism]]:
     return ring, [Prism((0,), (extent,)) for extent in range(1, torus.shape[dim] + 1)]
 
 
-def _per_node(torus: Torus, dim: int) -> list[int]:
+@lru_cache(maxsize=64)
+def _per_node(torus: Torus, dim: int) -> tuple[int, ...]:
     """Return one dimension's bisection per node by extent, in thousandths of the slowest link."""
     ring, prisms = _alone(torus, dim)
     slowest = min(torus.bandwidth)
-    return [math.floor(1000 * bisection_per_node(ring, p.extents) / slowest) for p in prisms]
+    return tuple(math.floor(1000 * bisection_per_node(ring, p.extents) / slowest) for p in prisms)

@@ -33,7 +33,7 @@ def solve_task(task: Task) -> str:
     state: Any = state_of(model.model_validate_json(task.document), objective)
     who = chosen(settings.method_for(problem), settings.command, method_names(problem))
     rule = Interference(settings.interference)
-    options = Options(settings.time_limit, rule, settings.seed, settings.thorough)
+    options = Options(settings.time_limit, rule, settings.seed, settings.first_level)
     if isinstance(who, str):
         return text_of_document(solve(state, who, options))
     from topoplace.study.external.trial import try_on  # noqa: PLC0415 - only these need it

@@ -33,7 +33,7 @@ class Settings:
     seed: int = 0
     command: str | None = None
     source: str | None = None
-    thorough: bool = False
+    first_level: bool = False
     objective: str | None = None
 
     def method_for(self, problem: str) -> str:

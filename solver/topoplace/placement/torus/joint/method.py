@@ -259,7 +259,7 @@ class JointSearch:
         budget = self._budget
         within = budget.within(share * max(0.0, budget.end - budget.now()))
         packing = TorusPacking(problem)
-        return Search(packing, within, seed=self._options.seed, thorough=True, **options).run()
+        return Search(packing, within, seed=self._options.seed, **options).run()
 
     def _mapped(self, placement: list[Candidate]) -> list[Candidate]:
         return [self._applications.mapped(job, self._options.seed) for job in placement]

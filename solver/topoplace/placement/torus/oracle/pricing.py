@@ -39,6 +39,7 @@ T = TypeVar("T")
 _NEVER = 1 << 62  # a price no prism has
 _NOBODY = -1  # pays for links of its own, though all of a group might
 _PRISM_WORK = 2e-9  # nominal seconds of a pass over all prisms, by prism
+_LATER_WORK = 2  # times as much on later levels
 _LINE_WORK, _ENTRY_WORK = 1e-7, 1e-9  # of one over listed prisms, by line of origins, and by prism
 _ALONE = 1 << 26
 """Bytes of prefix sums of prices beyond which a machine is large: tables are made one at a time."""
@@ -168,7 +169,7 @@ class ScanPricer:
         groups = [] if level else self.groups
         listed = [self._listings(group, self.deadline) for group in groups]
         if None in listed or not listed:
-            return _PRISM_WORK * self._num_prisms
+            return (_LATER_WORK if level else 1) * _PRISM_WORK * self._num_prisms
         every = [x for parts in listed for part in parts or [] for x in part]
         lines, entries = sum(len(x.starts) for x in every), sum(len(x.entries) for x in every)
         return _LINE_WORK * lines + _ENTRY_WORK * entries

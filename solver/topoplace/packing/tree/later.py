@@ -1,0 +1,213 @@
+"""Branching on a later level of a large problem: which requests start, then where.
+
+The levels before leave many sets of requests open, and linear programs start parts of each. Every
+point that the bundle has tried bounds all sets (`LaterPool`), so a tree of starts grows without
+calls of the oracle. Where the pool's bounds do not fall any more, the bundle lowers those of a
+leaf, and its points bound other leaves too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from topoplace.packing import steering
+from topoplace.packing.dual.bundle import Bundle
+from topoplace.packing.dual.columns import Columns
+from topoplace.packing.dual.generation import Bounded, is_met, keep_least
+from topoplace.packing.dual.later_pool import LaterPool
+from topoplace.packing.dual.relaxation import DualPoint, DualValue, Relaxation
+from topoplace.packing.problem import Priced, Subproblem
+from topoplace.packing.tree.best_first import BestFirstTree
+from topoplace.packing.tree.nodes import Dominance, Node, Root, bound_of, split_cover, split_start
+from topoplace.types import FloatArray
+
+_TIGHT = 16  # points of the pool by which a request to split is chosen
+_FIRST_STEPS = 2  # of the bundle at a leaf: if they gain nothing, more will not
+_STEPS = 8  # of the bundle, until it is seen what they gained
+_LEAST_STEP = 0.005  # of the gap, that some steps have to gain
+_COLUMNS = 2  # of each request that a step adds
+_INTEGRAL = 0.02  # parts of starts up to this are errors of the bundle
+_LEAST_FALL = 0.02  # of the gap, on both sides of a split of starts that needs no prices
+
+
+class LaterTree(BestFirstTree):
+    """A tree of a later level.
+
+    Parameters
+    ----------
+    pool
+        The relaxation's, with the points that led to the root.
+    complete
+        Looks for a placement with the starts of a leaf that has decided them all.
+    """
+
+    def __init__(
+        self,
+        relaxation: Relaxation,
+        pool: LaterPool,
+        columns: Columns,
+        root: Root,
+        lower: Callable[[], int],
+        complete: Callable[[Subproblem, Bounded], object],
+    ) -> None:
+        problem, level = relaxation.problem, root.sub.level
+        self._pool, self._complete = pool, complete
+        self._columns = (columns, Columns(problem))  # of each of two leaves at once
+        self._amounts = columns.amounts()
+        every = frozenset(range(len(problem.names)))
+        self._startable = pool.startable
+        self._dominance = Dominance(problem, every, level)
+        pooled = pool.bounds(root.sub.forced, root.sub.excluded)
+        top = Node(root.sub, bound_of(root.bounded.value), pooled=pooled, bounded=root.bounded)
+        top.step_size = root.step_size
+        groups = tuple(problem.equal_groups(every))
+        super().__init__(relaxation, top, lower, groups, room=root.room)
+
+    def refresh(self, node: Node) -> None:
+        """Look at the points that joined the pool since."""
+        node.refresh(self._pool)
+
+    def work_on(self, node: Node, until: float) -> None:
+        """Bound a leaf better or split it."""
+        if self._split_by_pool(node):
+            return
+        if not node.converged:
+            self._lower(node, until)
+            return
+        part, undecided = self._parts(node), sorted(self._startable - node.sub.decided)
+        parted = part > _INTEGRAL
+        fresh = node.bounded is not None
+        if undecided and (fresh or parted[undecided].any() or not parted.any()):
+            values = self.relaxation.problem.values
+            self._split_start(
+                node, max(undecided, key=lambda q: (parted[q] * part[q] * values[q], values[q], -q))
+            )
+        elif node.bounded is None:  # that it had no more to gain was taken from the node above
+            node.converged = False
+            self.push(node)
+        elif not self._split_cover(node):
+            self.settle(node)
+
+    def _parts(self, leaf: Node) -> FloatArray:
+        """Return how much of each start the bundle's solution leaves open."""
+        problem = self.relaxation.problem
+        started = np.zeros(len(problem.names))
+        for amount, candidate in leaf.amounts or ():
+            started[candidate.request_idx] += amount
+        parts: FloatArray = np.abs(started - np.rint(started))
+        return parts
+
+    def _split_by_pool(self, leaf: Node) -> bool:
+        """Split the request whose two sides the pool bounds best, if both fall enough."""
+        least_fall = _LEAST_FALL * (leaf.bound - self.lower())
+        pool, sub = self._pool, leaf.sub
+        undecided = np.array(sorted(self._startable - sub.decided), dtype=np.int64)
+        if not len(undecided) or not len(leaf.pooled):
+            return False
+        tight = np.argsort(leaf.pooled, kind="stable")[:_TIGHT]
+        forced, free = (
+            np.repeat(side[None], len(undecided), axis=0)
+            for side in pool.sides(sub.forced, sub.excluded)
+        )
+        at = np.arange(len(undecided))
+        free[at, undecided] = False
+        out = pool.bounds_of(tight, forced, free).min(axis=1)
+        forced[at, undecided] = True
+        into = pool.bounds_of(tight, forced, free).min(axis=1)
+        highest = leaf.bound
+        falls = np.clip([highest - out, highest - into], 0.0, highest - self.lower())
+        chosen = int(falls.prod(axis=0).argmax())
+        if falls[:, chosen].min() < least_fall:
+            return False
+        self._split_start(leaf, int(undecided[chosen]))
+        return True
+
+    def _split_start(self, leaf: Node, q: int) -> None:
+        branch = split_start(self.relaxation.problem, leaf.sub, q, self._dominance)
+        low, high = (self._child(leaf, side) for side in branch.sides)
+        self.split(leaf, branch, (low, high))
+
+    def _child(self, leaf: Node, sub: Subproblem) -> Node:
+        """Return a side; if the pool's bound hardly falls there, prices of its own would not."""
+        child = Node(
+            sub, leaf.bound, leaf.depth + 1, self._pool.bounds(sub.forced, sub.excluded),
+            amounts=leaf.amounts, step_size=leaf.step_size,
+        )  # fmt: skip
+        falls = leaf.bound - child.bound >= _LEAST_FALL * (leaf.bound - self.lower())
+        child.converged = leaf.converged and not falls
+        return child
+
+    def _lower(self, leaf: Node, until: float) -> None:
+        """Lower a leaf by the bundle until it is not the highest any more, and the next one too."""
+        leaves = [leaf]
+        while (after := self.pop()) is not None:
+            if not self._split_by_pool(after):
+                if after.converged:
+                    self.push(after)
+                else:
+                    leaves.append(after)
+                break
+        pools = [LaterPool(self._pool.level, len(self.relaxation.problem.names)) for _ in leaves]
+        places, highest = range(len(leaves)), self.highest_open
+
+        def work(place: int) -> None:
+            self._lower_one(leaves[place], self._columns[place], pools[place], highest, until)
+
+        self.relaxation.budget.at_once(work, places)
+        for own in pools:
+            self._pool.extend(own)
+        for lowered in leaves:
+            lowered.refresh(self._pool)
+            decided = self._startable <= lowered.sub.decided
+            if lowered.converged and decided and lowered.bounded is not None:
+                self._complete(lowered.sub, lowered.bounded)
+            self.push(lowered)
+
+    def _lower_one(
+        self, leaf: Node, columns: Columns, own: LaterPool, highest: int, until: float
+    ) -> None:
+        relaxation, sub = self.relaxation.filling(own), leaf.sub
+        if leaf.bounded is None:
+            best = int(leaf.pooled.argmin())
+            bound, parts = leaf.pooled[best], self._pool.parts(best)
+            priced = Priced(self._pool.gains(best), [])
+            value = DualValue(float(bound), int(bound), parts, priced)
+            leaf.bounded = Bounded(value, DualPoint.rounded(value))
+        bound, lower = leaf.bound, self.lower()
+        goal = max(lower, min(highest, bound - 1 - (bound - lower) // 50))
+        keep_least(relaxation, sub, columns, leaf.bounded, steering.COLUMNS)
+        columns.set_amounts(leaf.amounts or self._amounts)
+        bundle = Bundle(relaxation, columns, sub, leaf.step_size)
+        bounded, at_once = leaf.bounded, _FIRST_STEPS
+        while not bundle.converged:
+            before = bounded.value.bound
+            bounded = bundle.run(
+                bounded, goal, until=until, max_steps=at_once, per_request=_COLUMNS
+            )
+            at_once = _STEPS
+            if is_met(bounded, goal) or relaxation.budget.now() >= until:
+                break
+            if before - bounded.value.bound < _LEAST_STEP * (bound - lower):
+                bundle.converged = True
+        leaf.bounded = replace(bounded, point=DualPoint.rounded(bounded.value))
+        leaf.step_size, leaf.converged = bundle.step_size, bundle.converged
+        leaf.amounts = columns.amounts()
+
+    def _split_cover(self, leaf: Node) -> bool:
+        """Split the places of requests that are spread over several, if any are."""
+        problem = self.relaxation.problem
+        branch = split_cover(problem, leaf.sub, leaf.amounts or [], self.groups)
+        if branch is None or leaf.bounded is None:
+            return False
+        point = leaf.bounded.point
+        low, high = (
+            Node(sub, leaf.bound, leaf.depth + 1, leaf.pooled, amounts=leaf.amounts,
+                 bounded=Bounded(self.relaxation.evaluate(sub, point, 4), point),
+                 step_size=leaf.step_size)
+            for sub in branch.sides
+        )  # fmt: skip
+        self.split(leaf, branch, (low, high))
+        return True
