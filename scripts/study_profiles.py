@@ -43,7 +43,7 @@ class Run:
     or fails; `seconds` are those of the solve,
     `command_seconds` the whole process with its start-up. `certificate_bytes` is the size of the
     result file, `check_seconds` the whole command `check`; `checked` tells whether it accepts
-    every claim.
+    every claim. `all_proven` tells whether every level is proven optimal.
     """
 
     family: str
@@ -59,6 +59,7 @@ class Run:
     check_seconds: float
     checked: bool
     trace: Trace
+    all_proven: bool = False
 
     @property
     def proven(self) -> float | None:
@@ -155,6 +156,7 @@ def _run(
         round(check_seconds, 2),
         code == 0,
         raw["trace"],
+        all(one["objective"] == one["bound"] for one in solved["levels"]),
     )
 
 
@@ -171,7 +173,15 @@ def _process(command: list[str], checkout: Path) -> tuple[float, float, int]:
 MOMENTS = (1, 10, 30, 60, 120)
 """Seconds of a solve at which a profile is taken, as far as the time limit reaches."""
 
-FIELDS = ("seconds", "command_seconds", "peak_mb", "certificate_bytes", "check_seconds", "checked")
+FIELDS = (
+    "seconds",
+    "command_seconds",
+    "peak_mb",
+    "certificate_bytes",
+    "check_seconds",
+    "checked",
+    "all_proven",
+)
 _FIRST_PANEL = "blue_waters"  # families whose names begin so share a panel
 
 Pair = tuple[Family, list[Run], list[Run]]
@@ -270,6 +280,7 @@ NEEDS: list[Column] = [
 COMPARED: dict[str, Callable[[list[Run]], str]] = {
     "proven in 30 s": lambda runs: f"{num_proven(runs, 30)}",
     "proven in the limit": lambda runs: f"{num_proven(runs, runs[0].time_limit + 1)}",
+    "all levels proven": lambda runs: f"{sum(run.all_proven for run in runs)}",
     "gap at the limit": lambda runs: _gaps(runs, runs[0].time_limit + 1),
     "solve, median s": lambda runs: f"{statistics.median(run.seconds for run in runs):.1f}",
 }
