@@ -197,11 +197,10 @@ class Search:
         if self._grows_later(sub):
             state.relaxation.begin_later(level)
         bundle = Bundle(state.relaxation, state.columns, sub, watch=watch)
-        room = int(self._share(level) * self._room)
-        root = Root(sub, self._first_bound(sub, bundle), room)
+        room, end = int(self._share(level) * self._room), self._end_of(sub)
+        root = Root(sub, self._first_bound(sub, bundle, self._half(end)), room)
         if self.budget.is_over():
             return root
-        end = self._end_of(sub)
         if self._grows_later(sub):
             self._with_same_starts(root, end)
             self._by_starts(root, end)
@@ -315,11 +314,10 @@ class Search:
             self._nonzeros = self._master.num_nonzeros(_HEAVY_NONZEROS)
         return self._nonzeros
 
-    def _first_bound(self, sub: Subproblem, bundle: Bundle) -> Bounded:
+    def _first_bound(self, sub: Subproblem, bundle: Bundle, until: float) -> Bounded:
         """Return a first dual point, the best that the oracle alone gives."""
         start = self._start_of_later(sub) if sub.level else self._start_of_first(sub)
         lower = self.incumbent.objective(sub.level)
-        until = self._half(self._end_of(sub))
         bounded = bundle.run(start, lower, until=until, max_steps=_FIRST_STEPS)
         heavy = not sub.level and self._is_heavy()
         if self.budget.is_over() or self.problem.has_program or heavy:
