@@ -87,3 +87,20 @@ def test_prices_of_kinds_bound_both_levels() -> None:
         certified = relaxation.evaluate(sub, DualPoint(*known)).certified
         assert certified is not None
         assert reached <= certified <= reached + 1
+
+
+def test_what_candidates_take_is_added_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A search in an order adds one request after another to the same placement."""
+    hosts = [{"hosts": f"h{k}", "domains": [f"r{k % 3}"], "capacity": {"gpu": 4}} for k in range(9)]
+    machine = {"kind": "hierarchy", "name": "m", "levels": ["rack", "host"], "hosts": hosts}
+    queue = [{"id": f"q{k}", "nodes": 2, "takes": {"gpu": 1 + k % 2}} for k in range(10)]
+    document = {"schema": SNAPSHOT_SCHEMA, "name": "s", "machine": machine, "queue": queue}
+    packing = HierarchyPacking(HierarchyProblem(prepared(document)))
+    asked: list[Candidate] = []
+    rows_of = packing.rows_of
+    monkeypatch.setattr(packing, "rows_of", lambda one: asked.append(one) or rows_of(one))
+    placed: list[Candidate] = []
+    for q in range(10):
+        placed = packing.with_one_more(placed, q) or placed
+    assert len(placed) == len(asked) == 10
+    assert fits(packing, placed)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import random_certificates
+import tiny_hierarchies
 from random_certificates import best_at_least, certificate_of, draw, oracle_is_right
 from soundness import mapping_kinds, packing_kinds
 from soundness.attack import attack
@@ -126,3 +127,16 @@ def test_the_solver_finds_what_the_checker_finds(machine: str) -> None:
                     assert all(packing.covers(candidate, c.row) is c.inside for c in mine)
             some += bool(covers)
     assert some > 100
+
+
+def test_attacks_draw_every_rule_of_who_may_be_where() -> None:
+    """Those of hierarchies; priority and backfill have forged proofs of their own (test_order)."""
+    seen: Counter[str] = Counter()
+    rules = ("eligible", "excluded", "one_of", "at_most", "contiguous", "apart", "exclusive")
+    for seed in range(60):
+        document = tiny_hierarchies.lively_hierarchy(f"rules-{seed}", 2_000)
+        for request in document["queue"]:
+            for own in (request, *request.get("parts", ())):
+                seen.update(name for name in rules if own.get(name))
+                seen["shared"] += len(own.get("takes", ())) > 1
+    assert min(seen[name] for name in (*rules, "shared")) >= 5, seen

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import operator
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -110,8 +111,8 @@ class HierarchyOracle:
         instance = self.table.instance
         names = [name for name, _ in instance.levels]
         factors = dict(zip(names, prices.factors, strict=False))
-        looks: dict[object, list[_Look]] = {}
-        places: dict[object, _Places] = {}
+        looks: dict[object, _Looks] = {}
+        known: dict[object, _Table] = {}
         found: dict[int, int | None] = {}
         together: dict[object, list[tuple[int, tuple[Wanted, ...]]]] = {}
         capacities = self.table.capacities
@@ -138,8 +139,6 @@ class HierarchyOracle:
             if key not in looks:
                 top = self.table.top
                 looks[key] = _looks(self.table, asked, flat, covers, steps, self.work, top)
-            alike = key, tuple(part.takes for part in asked.parts)
-            known = places.setdefault(alike, _Places())
             walk = _Walk(self.table, asked, flat, factors, covers, self.work, looks[key], known)
             costs = _cheapest(walk, sizes)
             for q, way in own:
@@ -182,7 +181,7 @@ class HierarchyOracle:
             if not covers.inside <= rows or not inside.issuperset(must):
                 continue
             looks = _looks(self.table, asked, prices, covers, steps, self.work, top)
-            walk = _Walk(self.table, asked, prices, factors, covers, self.work, looks, _Places())
+            walk = _Walk(self.table, asked, prices, factors, covers, self.work, looks, {})
             cost = _cheapest(walk, [(n,)])[n,]
             if cost is not None and (best is None or self._value(q, factors) - cost > best):
                 best = self._value(q, factors) - cost
@@ -245,23 +244,8 @@ def _cheapest(walk: _Walk, sizes: Iterable[tuple[int, ...]]) -> dict[tuple[int, 
     return best
 
 
-_Content = tuple[tuple[int, ...], bytes]
-
-
-@dataclass(frozen=True)
-class _Places:
-    """What is known of places, for requests whose parts take the same of their hosts.
-
-    Attributes
-    ----------
-    room
-        By look how many units of each part there is room for.
-    tables
-        By look and most units of each part the table and its content.
-    """
-
-    room: dict[object, tuple[int, ...]] = field(default_factory=dict)
-    tables: dict[object, tuple[IntArray, _Content]] = field(default_factory=dict)
+_Table = tuple[IntArray, tuple[tuple[int, ...], bytes]]
+"""A table, and its shape and content."""
 
 
 @dataclass(frozen=True)
@@ -288,6 +272,41 @@ class _Look:
     steps: tuple[Step, ...] = ()
 
 
+@dataclass(frozen=True)
+class _Looks:
+    """The looks of places and domains, the whole machine last, and the places among them.
+
+    Attributes
+    ----------
+    places
+        The looks that are places, with their numbers.
+    free, prices
+        By place and resource what is free, in grains, and the price of its row. The last column of
+        the prices is that of a pool.
+    pool
+        By place the hosts of a pool, or 0.
+    """
+
+    every: Sequence[_Look]
+    places: Sequence[tuple[int, Place]]
+    free: IntArray
+    prices: IntArray
+    pool: IntArray
+
+    @classmethod
+    def of(cls, table: Rows, every: Sequence[_Look], prices: Sequence[int]) -> _Looks:
+        """Return looks with what their places have."""
+        at = [(k, look.of) for k, look in enumerate(every) if isinstance(look.of, Place)]
+        places, num = [place for _, place in at], len(table.grain)
+        own = np.zeros((len(places), num + 1), dtype=np.int64)
+        for k, place in enumerate(places):
+            for resource, row in place.rows.items():
+                own[k, num if resource is None else resource] = prices[row]
+        free = np.array([table.free[place.hosts[0]] for place in places], dtype=np.int64)
+        pool = [len(place.hosts) if place.is_pool else 0 for place in places]
+        return cls(every, at, free.reshape(-1, num), own, np.array(pool, dtype=np.int64))
+
+
 def _looks(
     table: Rows,
     asked: Asked,
@@ -296,7 +315,7 @@ def _looks(
     steps: Steps,
     work: Work,
     top: Domain,
-) -> list[_Look]:
+) -> _Looks:
     """Return the looks of places and domains, the whole machine last.
 
     They are the same for all requests that are alone on a level, and apart from others, as this.
@@ -334,7 +353,7 @@ def _looks(
         return number((*key, frozenset(inside.items())), look)
 
     of_domain(top)
-    return found
+    return _Looks.of(table, found, price)
 
 
 def apart_rows(table: Rows, asked: Asked, domain: Domain) -> Iterator[int]:
@@ -366,10 +385,10 @@ class _Walk:
         factors: Mapping[str, int],
         covers: Covers,
         work: Work,
-        looks: Sequence[_Look],
-        places: _Places,
+        looks: _Looks,
+        known: dict[object, _Table],
     ) -> None:
-        self._looks, self._places = looks, places
+        self._looks, self._known = looks, known
         self.table, self.asked, self.parts = table, asked, asked.parts
         self.least: Sequence[int] = ()
         self._spend = work.spend
@@ -390,34 +409,35 @@ class _Walk:
         self.takes = [table.in_grains(part.takes) for part in self.parts]
         machine = self.instance.machine
         self.of_level = [factors.get(name, 0) for name in machine.levels]
+        groups: dict[str, list[int]] = {}
+        for p, part in enumerate(self.parts):
+            groups.setdefault(part.group, []).append(p)
+        self._groups = [*groups.values()]
         self._tables: list[IntArray] = []
         self._many: dict[tuple[int, int], IntArray] = {}
         self._numbers: dict[object, int] = {}  # of tables, by what they depend on and by content
 
     def machine(self) -> IntArray:
         """Return the table of the whole machine."""
-        numbers: list[int] = []
-        for look in self._looks:
+        numbers = [-1] * len(self._looks.every)
+        for (at, _), number in zip(self._looks.places, self._of_places(), strict=True):
+            numbers[at] = number
+        for at, look in enumerate(self._looks.every):
             if isinstance(look.of, Place):
-                table, content = self._of_place(look.key, look.of)
-                if look.steps:
-                    table = _stepped(table, look.steps)
-                    content = table.shape, table.tobytes()
-                numbers.append(self._numbered(table, content))
                 continue
             inside: dict[int, int] = {}
-            for at, count in look.inside:
-                number = numbers[at]
+            for other, count in look.inside:
+                number = numbers[other]
                 inside[number] = inside.get(number, 0) + count
             least = self.least if look.of.level <= self._evened else ()
             key = look.key, least, frozenset(inside.items())
             if key not in self._numbers:
                 table = _stepped(self._of_inside(look, look.of, inside), look.steps)
                 self._numbers[key] = self._numbered(table, (table.shape, table.tobytes()))
-            numbers.append(self._numbers[key])
+            numbers[at] = self._numbers[key]
         return self._tables[numbers[-1]]
 
-    def _numbered(self, table: IntArray, content: _Content) -> int:
+    def _numbered(self, table: IntArray, content: tuple[tuple[int, ...], bytes]) -> int:
         """Return the number of a table; those that are equal share one."""
         number = self._numbers.setdefault(content, len(self._tables))
         if number == len(self._tables):
@@ -426,54 +446,82 @@ class _Walk:
 
     # ---- the bottom: tables of hosts and pools, the domain of a host not yet paid
 
-    def _of_place(self, look: object, place: Place) -> tuple[IntArray, _Content]:
-        """Return the table of a place with its content, made once for all that may be there."""
-        first, known = place.hosts[0], self._places
-        if look not in known.room:
-            room = [holds(self.table.free[first], take) for take in self.takes]
-            most = [len(place.hosts) * (n > 0) for n in room] if place.is_pool else room
-            known.room[look] = tuple(most)
-        own = zip(self.parts, known.room[look], strict=True)
-        units = [min(p.units, n) * (p.eligible is None or first in p.eligible) for p, n in own]
-        key = look, tuple(units)
-        if key not in known.tables:
-            table = self._place(place, units)
-            known.tables[key] = table, (table.shape, table.tobytes())
-        return known.tables[key]
+    def _of_places(self) -> Iterator[int]:
+        """Yield the numbers of the tables of all places.
 
-    def _place(self, place: Place, most: Sequence[int]) -> IntArray:
-        """Return the table of a place that may have some units of each part."""
+        What some units cost is linear in their numbers, apart from the room that parts leave which
+        have any; with these figures a table is made once for all requests.
+        """
+        looks, covers, alone = self._looks, self.covers, self.asked.alone is not None
+        pairs = zip(self.parts, self.takes, strict=True)
+        columns = [zip(*self._figures(part, takes), strict=True) for part, takes in pairs]
+        depends = len(columns) > 1 or covers != ANYWHERE
+        for (at, place), *own in zip(looks.places, *columns, strict=True):
+            key: object = own[0]
+            if depends:  # on what else the host has, and whether it is named
+                rows = tuple(
+                    (
+                        resource,
+                        self.table.capacities[row],
+                        row in covers.inside,
+                        row in covers.outside,
+                    )
+                    for resource, row in place.rows.items()
+                )
+                key = tuple(own), tuple(self.takes), rows, alone
+            if key not in self._known:
+                table = self._place(place, own)
+                self._known[key] = table, (table.shape, table.tobytes())
+            table, content = self._known[key]
+            if steps := looks.every[at].steps:
+                table = _stepped(table, steps)
+                content = table.shape, table.tobytes()
+            yield self._numbered(table, content)
+
+    def _figures(
+        self, part: Wanted, takes: Sequence[int]
+    ) -> tuple[list[int], list[int], list[int]]:
+        """Return by place most units of a part, what each costs, and the room before them."""
+        looks, used = self._looks, [r for r, amount in enumerate(takes) if amount]
+        amounts = np.array(takes, dtype=np.int64)
+        room = (looks.free[:, used] // amounts[used]).min(axis=1)
+        is_pool, stranded = looks.pool > 0, self.factors.get("stranded", 0)
+        most = np.minimum(np.where(is_pool, looks.pool * (room > 0), room), part.units)
+        if part.eligible is not None:
+            may = [place.hosts[0] in part.eligible for _, place in looks.places]
+            most *= np.array(may, dtype=bool)
+        each = np.where(is_pool, self.of_level[-1], -stranded)  # a host and no room, or its room
+        if self.asked.alone is None:
+            each += looks.prices @ np.array([*takes, 1], dtype=np.int64)
+        left = np.where(is_pool, 0, stranded * room)
+        # where there are no units, these figures may be too large, and do not matter
+        return most.tolist(), (each * (most > 0)).tolist(), (left * (most > 0)).tolist()
+
+    def _place(self, place: Place, figures: Sequence[tuple[int, int, int]]) -> IntArray:
+        """Return the table of a place, from the figures of each part."""
+        most, each, room = zip(*figures, strict=True)
         table = np.full([*(n + 1 for n in most), 1], NEVER, dtype=np.int64)
         self._spend(table.size)
+        rows = [
+            (row, [1 if resource is None else take[resource] for take in self.takes])
+            for resource, row in place.rows.items()
+        ]
         for units in itertools.product(*(range(n + 1) for n in most)):
-            if (cost := self._cost(place, units)) is not None:
-                table[(*units, 0)] = cost
+            if self._may_be_at(rows, units):
+                costs = zip(units, each, room, strict=True)
+                table[(*units, 0)] = sum(n * cost + left for n, cost, left in costs if n)
         return table
 
-    def _cost(self, place: Place, units: tuple[int, ...]) -> int | None:
-        """Return what some units on a host or in a pool cost; None if they may not be there."""
-        if not any(units):
-            inside = self.covers.inside if self.asked.alone is None else frozenset()
-            return None if inside and not inside.isdisjoint(place.rows.values()) else 0
-        taken: dict[int, int] = {}
-        for resource, row in place.rows.items():
-            each = [1 if resource is None else take[resource] for take in self.takes]
-            taken[row] = sum(n * amount for n, amount in zip(units, each, strict=True))
-            if taken[row] > self.table.capacities[row]:
-                return None
-        if self.asked.alone is None:
-            if any(row in self.covers.inside and not n for row, n in taken.items()):
-                return None
-            if any(row in self.covers.outside and n for row, n in taken.items()):
-                return None
-            cost = sum(n * self._price[row] for row, n in taken.items())
-        else:
-            cost = 0
-        if place.is_pool:  # a host and no room for each
-            return cost + self.of_level[-1] * sum(units)
-        free = self.instance.free[place.hosts[0]]
-        room = sum(holds(free, p.takes) - n for p, n in zip(self.parts, units, strict=True) if n)
-        return cost + self.factors.get("stranded", 0) * room
+    def _may_be_at(self, rows: Sequence[tuple[int, list[int]]], units: tuple[int, ...]) -> bool:
+        """Return whether some units may be on a host or in a pool, and all that must be there."""
+        covers, alone = self.covers, self.asked.alone is not None
+        for row, each in rows:
+            taken = sum(map(operator.mul, units, each))
+            if taken > self.table.capacities[row]:
+                return False
+            if not alone and row in (covers.outside if taken else covers.inside):
+                return False
+        return True
 
     # ---- domains
 
@@ -484,7 +532,8 @@ class _Walk:
         else:
             table = np.zeros((1,) * len(self.shape), dtype=np.int64)
             for number, count in inside.items():
-                table = self._joined(table, self._several(number, count))
+                if not _is_nothing(self._tables[number]):
+                    table = self._joined(table, self._several(number, count))
         if domain.level < 0:
             whole = np.full(self.shape, NEVER, dtype=np.int64)
             whole[tuple(slice(n) for n in table.shape)] = table
@@ -523,6 +572,8 @@ class _Walk:
     def _joined(self, first: IntArray, second: IntArray) -> IntArray:
         if first.size == 1:
             first, second = second, first
+        if _is_nothing(second):
+            return first
         if second.size == 1:
             return np.asarray(np.minimum(first + second.flat[0], NEVER))
         steps, others = (int(np.count_nonzero(table < NEVER)) for table in (second, first))
@@ -549,23 +600,28 @@ class _Walk:
                 table[own > part.spread[1]] = NEVER
             if part.balance == domain.level:
                 table[(own > 0) & (own < least)] = NEVER
-        groups: dict[str, list[int]] = {}
-        for p, part in enumerate(self.parts):
-            groups.setdefault(part.group, []).append(p)
-        for members in groups.values():
-            some = np.any([units[p] > 0 for p in members], axis=0)
-            if len(self.parts) > 1 and self.parts[members[0]].required == domain.level:
-                full = np.all([units[p] == self.parts[p].units for p in members], axis=0)
-                table[some & ~full] = NEVER
-            table[some] += self.of_level[domain.level]
-        table[units.any(axis=0)] += sum(
-            self._price[row] for row in apart_rows(self.table, self.asked, domain)
-        )
+        self._in_groups(domain.level, units, table)
+        apart = sum(self._price[row] for row in apart_rows(self.table, self.asked, domain))
+        if apart:
+            table[units.any(axis=0)] += apart
         if look.cuts and (self.asked.alone is None or domain.level < self.asked.alone):
             table += self._cuts(look, domain, units)
         if paid is not None:
             self._alone(paid, units, table)
         return np.minimum(table, NEVER)
+
+    def _in_groups(self, level: int, units: IntArray, table: IntArray) -> None:
+        """Let each group of parts pay for a domain of a level, and be in it as a whole or not."""
+        cost, several = self.of_level[level], len(self.parts) > 1
+        for members in self._groups:
+            whole = several and self.parts[members[0]].required == level
+            if not cost and not whole:
+                continue
+            some = np.any([units[p] > 0 for p in members], axis=0)
+            if whole:
+                full = np.all([units[p] == self.parts[p].units for p in members], axis=0)
+                table[some & ~full] = NEVER
+            table[some] += cost
 
     def _units(self, shape: tuple[int, ...]) -> IntArray:
         """Return the units of each part by entry of a table."""
@@ -590,6 +646,11 @@ class _Walk:
             table[used] = NEVER
         if named:
             table[~used] = NEVER
+
+
+def _is_nothing(table: IntArray) -> bool:
+    """Whether a table is of no units alone, which cost nothing: it changes no other one."""
+    return table.size == 1 and not table.flat[0]
 
 
 def _stepped(table: IntArray, steps: Sequence[Step]) -> IntArray:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -63,7 +62,7 @@ _MOST_RUINED = 12
 """Requests taken out at once by the search for better placements, at most."""
 
 _REMEMBERED = 500
-"""Candidates whose amounts are kept by that search."""
+"""Candidates whose amounts are kept."""
 
 _NOISE = 0.4
 """The relative variation of a request's difficulty from try to try."""
@@ -104,6 +103,7 @@ class HierarchyPacking(PackingProblem):
         self.families = self.layout.families
         self.senses = [1 if sense == "max" else -1 for _, sense in problem.levels]
         self._level_of = {name: k for k, (name, _) in enumerate(problem.levels)}
+        self._amounts: dict[Candidate, IntArray] = {}
 
     @property
     def is_small(self) -> bool:
@@ -374,17 +374,12 @@ class HierarchyPacking(PackingProblem):
         kept: Sequence[Candidate],
         order: Sequence[int],
         budget: Budget,
-        amounts: Callable[[Candidate], IntArray] | None = None,
     ) -> list[Candidate]:
-        """Return a placement with others added, in an order, where hosts have the least left.
-
-        `amounts` may hold what candidates take of all rows (`amounts_of`).
-        """
-        amounts = amounts or self.amounts_of
+        """Return a placement with others added, in an order, where hosts have the least left."""
         placed = list(kept)
         left = self.capacities.copy()
         for candidate in placed:
-            left -= amounts(candidate)
+            left -= self.amounts_of(candidate)
         for q in order:
             if budget.is_over():
                 break
@@ -397,12 +392,18 @@ class HierarchyPacking(PackingProblem):
                 break
             for _, candidate in columns:
                 placed.append(replace(candidate, request_idx=q))
-                left = left - amounts(placed[-1])
+                left = left - self.amounts_of(placed[-1])
         return sorted(placed)
 
     def amounts_of(self, candidate: Candidate) -> IntArray:
-        """Return what a candidate takes of every row, shape ``(num_rows,)``."""
-        return np.bincount(self.rows_of(candidate), minlength=self.num_rows)
+        """Return what a candidate takes of every row, shape ``(num_rows,)``: not to be changed."""
+        found = self._amounts.get(candidate)
+        if found is None:
+            if len(self._amounts) >= _REMEMBERED:
+                self._amounts.clear()
+            found = np.bincount(self.rows_of(candidate), minlength=self.num_rows)
+            self._amounts[candidate] = found
+        return found
 
     def heuristic(self, budget: Budget) -> RuinRecreate:
         """Return the search that runs along with the bounds.
@@ -410,7 +411,6 @@ class HierarchyPacking(PackingProblem):
         A request is taken out with others in its domains, and all waiting requests are tried in a
         random order that prefers those that are hard to place.
         """
-        amounts = functools.lru_cache(_REMEMBERED)(self.amounts_of)
 
         def again(now: list[Candidate], rng: np.random.Generator) -> list[Candidate]:
             kept = _ruined([c for c in now if c.request_idx < len(self.requests)], rng)
@@ -418,7 +418,7 @@ class HierarchyPacking(PackingProblem):
             waiting = [q for q in range(len(self.requests)) if q not in started]
             hardness = self.hardness[waiting] * (1 + _NOISE * rng.standard_normal(len(waiting)))
             order = [waiting[k] for k in np.argsort(-hardness, kind="stable").tolist()]
-            return self.with_best_fits(kept, order, budget, amounts)
+            return self.with_best_fits(kept, order, budget)
 
         return RuinRecreate(self.values, again)
 
