@@ -5,15 +5,20 @@ from __future__ import annotations
 import json
 import math
 import random
+from collections import Counter
 
 import pytest
 
 import topoplace as tp
 from brute_force import Tiny, best_placement
 from few import few_of
+from random_certificates import oracle_is_right
 from random_instances import random_snapshot
 from solved_results import Case, solved
 from tiny_instances import tiny_placement, torus_model
+from tiny_packing import packing_of
+from topoplace.certify.torus.instance import read_instance
+from topoplace.certify.torus.oracle import TorusOracle
 from topoplace.errors import InputError
 from topoplace.machine import format_node_set
 from topoplace.result import Interference
@@ -89,6 +94,19 @@ def test_prisms_without_their_routers_are_refused(seeds: range) -> None:
                 assert report.failures[0].name == "placements", (seed, request.id, choice.box)
                 refused += 1
     assert refused > (1000 if len(seeds) > 100 else 5)
+
+
+@pytest.mark.parametrize("seeds", few_of([range(6), range(6, 300)], 1))
+def test_the_checker_finds_the_best_prism_with_routers_near_it(seeds: range) -> None:
+    """At any prices, under any covers: the best of those that brute force lists."""
+    seen: Counter[bool] = Counter()
+    for seed in seeds:
+        rng = random.Random(f"near-oracle-{seed}")
+        snapshot = with_routers(rng, random_snapshot(rng, max_routers=16))
+        rule = [*Interference][seed % 3]
+        oracle = TorusOracle(read_instance(snapshot, rule))
+        seen += oracle_is_right(rng, packing_of(Tiny(snapshot, rule)), oracle)
+    assert min(seen.values()) > 10, seen
 
 
 def request_of(case: Case, name: str) -> Request:

@@ -44,7 +44,7 @@ def packing_of(
             values = (value_of(tiny.snapshot, request), *choice.values[1:])
             columns.append(Column(name, rows, covers, values))
         if not request.shapes:
-            sets = request.eligible, request.excluded, str(request.one_of)
+            sets = request.eligible, request.excluded, str(request.one_of), str(request.near)
             alike = request.node_class or tiny.default_class, request.region, kind, sets
             kinds.setdefault(alike, []).append(name)
     return Packing(

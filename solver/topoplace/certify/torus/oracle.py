@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from dataclasses import dataclass, replace
@@ -28,9 +28,11 @@ from topoplace.certify.torus.instance import Instance, Request
 from topoplace.certify.torus.shapes import (
     Box,
     ShapeTables,
+    beside,
     faces,
     link_length,
     num_origins,
+    of_routers,
     padded,
     prefix_sums,
     windows,
@@ -124,9 +126,8 @@ class TorusOracle:
         """Return what the best prisms gain.
 
         Sweeps go over all prisms, one sweep for each set of routers to be covered; requests with a
-        geometry have few shapes, which are gone through one by one. So are all shapes of a request
-        with routers near it. A request that has all its nodes of one of several kinds gains what
-        it gains most with one of these alone.
+        geometry have few shapes, which are gone through one by one. A request that has all its
+        nodes of one of several kinds gains what it gains most with one of these alone.
         """
         if self._in_ways is not None:
             owners, inner = self._in_ways
@@ -143,7 +144,7 @@ class TorusOracle:
         together: dict[frozenset[int], dict[tuple[object, ...], list[int]]] = {}
         for q, covers in wanted.items():
             request = self.requests[q]
-            if request.geometries or request.near is not None:
+            if request.geometries:
                 group = self._group([q], prices, covers.outside)
                 found[q] = self._best_of_shapes(request, group, covers.inside, prices.factors)
             else:
@@ -226,6 +227,7 @@ class TorusOracle:
             -BLOCK * self.instance.closed(first.sharing).astype(np.int64),
             np.unique(np.array([self.requests[q].nodes for q in own], dtype=np.int64)),
             self._table_of(first),
+            first.near,
         )
 
     def _best_of_shapes(
@@ -242,18 +244,10 @@ class TorusOracle:
         cover = np.zeros(self.coverable, dtype=np.int64)
         cover[sorted(inside)] = 1
         best = NONE
-        blocked = set[tuple[int, ...]]()
         for extents in self._shapes(request):
-            thinner = ((*extents[:d], e - 1, *extents[d + 1 :]) for d, e in enumerate(extents))
-            if any(one in blocked for one in thinner):
-                blocked.add(extents)
-                continue
             box = Box(self.instance, extents)
-            good = box.sums(group.counts) + box.links(group.link_counts) >= 0
-            if not good.any():
-                blocked.add(extents)
-                continue
-            good &= box.enough(request) & (box.sums(cover) == len(inside))
+            good = box.enough(request) & (box.sums(cover) == len(inside))
+            good &= box.sums(group.counts) + box.links(group.link_counts) >= 0
             if request.near is not None:
                 good &= box.near(request)
             if not good.any():
@@ -296,7 +290,8 @@ class Group:
 
     What routers and links add to the gain of a prism, and to the nodes it has for them: `BLOCK`
     less than none where it may not be. `needs` are their node counts, ascending, each once; `costs`
-    what they cost by extents, None where shapes count.
+    what they cost by extents, None where shapes count; `near` how many of which routers they have
+    in a prism or next to it.
     """
 
     gains: IntArray
@@ -305,6 +300,7 @@ class Group:
     link_counts: IntArray
     needs: IntArray
     costs: IntArray | None
+    near: tuple[int, frozenset[int]] | None
 
 
 class Best:
@@ -345,10 +341,11 @@ class Sweep:
     Its sums over footprints are arrays ``(channel, last, place, dimension k, k + 1, ...)``; a place
     is where a footprint begins in the dimensions before k, and left out if all that stands there is
     blocked. The first channels are the gains of all groups, then come their counts, then free
-    routers if the boundary counts. Links of the dimensions to come follow, the next one's last, as
-    gains and counts of all groups; a dimension whose links matter to nobody has none. Dimensions
-    are taken from the shortest to the longest: that makes the fewest footprints, and the fewest
-    sums on the way to them.
+    routers if the boundary counts. Those of groups with routers near them follow: by group how many
+    are in a prism or next to it, and how many are in it. Links of the dimensions to come follow,
+    the next one's last, as gains and counts of all groups; a dimension whose links matter to nobody
+    has none. Dimensions are taken from the shortest to the longest: that makes the fewest
+    footprints, and the fewest sums on the way to them.
     """
 
     def __init__(
@@ -364,6 +361,7 @@ class Sweep:
         long = [self._torus.shape[d] > 2 * _THREADS for d in self._order]
         self._split = long.index(True) if any(long) else 0  # the parts differ in this extent
         self._groups, self._inside = groups, inside
+        self._near = {g: own.near for g, own in enumerate(groups) if own.near is not None}
         _, self._to_shape, self._to_boundary = factors
         by_shape = all(group.costs is None for group in groups)
         self._per_node = self._to_shape * instance.snapshot.weights.idle * by_shape
@@ -384,6 +382,8 @@ class Sweep:
         own = [*(g.gains for g in self._groups), *(g.counts for g in self._groups)]
         if self._to_boundary:
             own.append(-self._to_boundary * self._instance.free.astype(np.int64))
+        for near in self._near.values():
+            own += 2 * [of_routers(self._torus, near[1])]
         links = [self._links[:, d] for d in self._order[::-1] if self._has_links[d]]
         rows = np.concatenate([np.stack(own), *links]).reshape(-1, *self._torus.shape)
         rows = rows.transpose(0, *(1 + d for d in self._order))
@@ -395,6 +395,11 @@ class Sweep:
             parts = [range(k + 1, 1 << 62, 2 * threads) for k in range(2 * threads)]
             found = list(pool.map(lambda mine: self._part(rows, mine), parts))
         return [np.max(reaches, axis=0) for reaches in zip(*found, strict=True)]
+
+    @property
+    def _first_near(self) -> int:
+        """The first channel of routers near."""
+        return 2 * len(self._groups) + bool(self._to_boundary)
 
     def _part(self, rows: IntArray, mine: range) -> list[IntArray]:
         """Return what `run` does, of prisms with some extents in one dimension alone."""
@@ -429,6 +434,8 @@ class Sweep:
                 wider[: 2 * num] += windows(prefix[rest:], axis, length, origins)
             if free is not None and extent < n:
                 wider[:num] += faces(free, axis, extent, origins)
+            own = slice(self._first_near, self._first_near + 2 * len(self._near))
+            wider[own][::2] += beside(sums[own][1::2], axis, wraps, extent, origins)
             counts = wider[num : 2 * num]
             # What blocks the thinnest prism of a footprint blocks every one that contains it.
             if (counts < 0).all():
@@ -454,7 +461,25 @@ class Sweep:
                 of_gains, of_counts = (self._column(columns, at) for at in (g, num + g))
                 consts = self._shape_gains(footprint, n, self._groups[g].costs)
                 depths = range(-(-int(best.needs[0]) // per_depth), n + 1)
-                self._search_column(best, depths, of_counts, of_gains, ends, consts)
+                near = self._near_of(columns, g)
+                self._search_column(best, depths, of_counts, of_gains, ends, consts, near)
+
+    def _near_of(self, columns: IntArray, g: int) -> Callable[[int], BoolArray] | None:
+        """Return which prisms of a depth have enough routers near them, of a group that asks."""
+        if g not in self._near:
+            return None
+        last, least = self._order[-1], self._near[g][0]
+        n, wraps = self._torus.shape[last], self._torus.wrap[last]
+        at = self._first_near + 2 * [*self._near].index(g)
+        around, inside = columns[at], columns[at + 1]
+        prefix = prefix_sums(around, 0, wraps)
+
+        def enough(depth: int) -> BoolArray:
+            num = num_origins(n, wraps, depth)
+            there = windows(prefix, 0, depth, num) + beside(inside, 0, wraps, depth, num)
+            return np.asarray(there.ravel() >= least)
+
+        return enough
 
     def _column(self, columns: IntArray, channel: int) -> _Column:
         wraps, links = self._torus.wrap[self._order[-1]], None
@@ -485,6 +510,7 @@ class Sweep:
         gains_of: _Column,
         ends: IntArray | None,
         consts: list[int],
+        near: Callable[[int], BoolArray] | None,
     ) -> None:
         """Record the candidates of all depths of a group on a footprint.
 
@@ -506,10 +532,14 @@ class Sweep:
             counts = counts_of.windows(depth, length, num, live)
             if int(counts.max()) < 0:
                 return
-            if self._inside:  # too few nodes elsewhere, but not blocked for good
+            if self._inside or near is not None:  # too few nodes, but not blocked for good
                 at = np.arange(num) if live is None else live
-                elsewhere = ~self._covering[last][depth][at // width]
-                counts[elsewhere] = np.minimum(counts[elsewhere], best.needs[0] - 1)
+                good = np.ones(len(at), dtype=bool)
+                if self._inside:
+                    good &= self._covering[last][depth][at // width]
+                if near is not None:
+                    good &= near(depth)[at]
+                counts[~good] = np.minimum(counts[~good], best.needs[0] - 1)
             most, const = int(counts.max()), consts[depth]
             if most >= best.needs[0] and not best.hopeless(most, const, self._per_node):
                 gains = gains_of.windows(depth, length, num, live)

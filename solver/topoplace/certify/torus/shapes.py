@@ -6,6 +6,7 @@ have few shapes.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -58,6 +59,27 @@ def faces(padded_values: IntArray, axis: int, extent: int, num: int) -> IntArray
     """Return what lies at both ends of an interval from the first `num` origins."""
     after = _cut(padded_values, axis, extent + 1, extent + 1 + num)
     return _cut(padded_values, axis, 0, num) + after
+
+
+def beside(values: IntArray, axis: int, wraps: bool, extent: int, num: int) -> IntArray | int:
+    """Return what lies next to an interval from the first `num` origins, no position twice.
+
+    If one position of a ring is left out, it lies at both ends.
+    """
+    n = values.shape[axis]
+    if extent == n:
+        return 0
+    around = padded(values, axis, wraps)
+    if wraps and extent == n - 1:
+        return _cut(around, axis, 0, num)
+    return faces(around, axis, extent, num)
+
+
+def of_routers(torus: Torus, routers: Collection[int]) -> IntArray:
+    """Return 1 for some routers and 0 for others, shape ``(num_routers,)``."""
+    found = np.zeros(torus.num_routers, dtype=np.int64)
+    found[sorted(routers)] = 1
+    return found
 
 
 def _cut(array: IntArray, axis: int, start: int, stop: int) -> IntArray:
@@ -183,20 +205,12 @@ class Box:
         return np.asarray(usable >= request.nodes)
 
     def near(self, request: Request) -> BoolArray:
-        """Return where prisms of this shape have the routers near them that a request asks for.
-
-        Those at both ends of a ring of which only one router is left out are one router.
-        """
+        """Return where prisms of this shape have the routers near them that a request asks for."""
         least, routers = request.near or (0, frozenset())
-        own = np.zeros(self._torus.num_routers, dtype=bool)
-        own[sorted(routers)] = True
-        there = self.sums(own) + self.faces(own)
-        for d, (n, wraps) in enumerate(zip(self._torus.shape, self._torus.wrap, strict=True)):
-            if wraps and self.extents[d] == n - 1:
-                beside = padded(
-                    self._others(own.astype(np.int64).reshape(self._torus.shape), d), d, wraps
-                )
-                there -= _cut(beside, d, 0, n)
+        there = self.sums(own := of_routers(self._torus, routers))
+        for d, e in enumerate(self.extents):
+            grid = self._others(own.reshape(self._torus.shape), d)
+            there += beside(grid, d, self._torus.wrap[d], e, self._num_origins[d])
         return np.asarray(there >= least)
 
     def fits(self, request: Request, geometry: Geometry) -> BoolArray:
