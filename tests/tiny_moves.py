@@ -287,6 +287,7 @@ def tiny_replacement(seed: int) -> Case | None:
         "replace": [name],
         "start": instance.start[:1],
         "ends": {n: cost for n, cost in instance.ends.items() if n != name},
+        "fixed": sorted({job.gang or job.id for job in whole.running} - {*case.present}),
         "moving": True,
     }
     rest = case.state.snapshot

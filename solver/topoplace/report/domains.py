@@ -230,7 +230,8 @@ class Boxes:
         }
         write_tasks(axes, places, canvas.unit, cells)
         axes.set(xlim=(0, canvas.size[0]), ylim=(canvas.size[1], 0), aspect="equal")
-        axes.set(xticks=[], yticks=[], xlabel=self._key(cells))
+        axes.set(xticks=[], yticks=[])
+        axes.set_xlabel(self._key(cells), loc="left")  # it may be wider than the machine
         axes.spines[:].set_visible(False)
 
     def _key(self, cells: Cells) -> str:

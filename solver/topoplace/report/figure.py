@@ -170,7 +170,11 @@ def title(result: AnyResult) -> list[str]:
 def picture_of(view: View) -> Picture:
     """Return the essential picture of a result."""
     own = view.picture()
-    return flat(view, _jobs(view.cells, view.cell)) if own is None else own
+    if own is not None:
+        return own
+    # before and after a plan there are no levels, and not all that has a colour starts
+    jobs = "started" if view.result.levels else "in the plan"
+    return flat(view, _jobs(view.cells, view.cell, jobs))
 
 
 def flat(view: View, entries: list[Artist]) -> Picture:
@@ -184,13 +188,13 @@ def flat(view: View, entries: list[Artist]) -> Picture:
     )
 
 
-def _jobs(cells: Cells, unit: str) -> list[Artist]:
-    """Return a legend: greys and classes, the largest jobs, how many more."""
+def _jobs(cells: Cells, unit: str, jobs: str) -> list[Artist]:
+    """Return a legend: greys and classes, the largest jobs, called so, how many more."""
     entries = greys_of(cells, unit)
     if cells.special.any():
         entries.append(entry(f"class {cells.special_name}", "none", CLASS_COLOUR))
     if cells.jobs:
-        entries.append(entry("started, numbered by size:"))
+        entries.append(entry(f"{jobs}, numbered by size:"))
     room = _MOST_ENTRIES - len(entries)
     shown = list(cells.jobs.items())[: room if len(cells.jobs) <= room else room - 1]
     entries += [entry(f"{code + 1}  {text}", job_colour(code)) for code, text in shown]

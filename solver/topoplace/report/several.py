@@ -122,7 +122,8 @@ def draw(frontier: Frontier, axes: Axes, *, dark: bool = False) -> Axes:
             most = view_of(frontier).most()
             if most is not None:  # and on up to the most
                 xs, ys = [*xs, most], [*ys, columns[1][-1]]
-                axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+                for axis in (axes.xaxis, axes.yaxis):
+                    axis.set_major_locator(MaxNLocator(integer=True))
             axes.plot(xs, ys, color=job_colour(0), linewidth=1)
             axes.plot(*columns, "o", color=job_colour(0), markersize=5)
             _draw_open(frontier, axes, [senses[name] for name in frontier.traded])
