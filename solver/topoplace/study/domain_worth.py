@@ -24,6 +24,7 @@ from topoplace.result.certificate import Certificate
 from topoplace.result.placement import HierarchyResult
 from topoplace.snapshot.changes import Change, changed
 from topoplace.snapshot.hierarchy_state import prepare_hierarchy
+from topoplace.snapshot.running import job_name
 from topoplace.snapshot.schema import Snapshot
 
 MOST_DOMAINS = 64
@@ -128,9 +129,8 @@ class Domains:
             inside = [{*np.flatnonzero(of == d).tolist()} for d in range(len(names))]
             every: dict[str, list[tuple[str, str, list[Change], int]]] = {}
             for name, hosts in zip(names, inside, strict=True) if len(names) > 1 else ():
-                jobs = [
-                    job.id for job, own in zip(snapshot.running, runs, strict=True) if own & hosts
-                ]
+                pairs = zip(snapshot.running, runs, strict=True)
+                jobs = dict.fromkeys(job_name(job) for job, own in pairs if own & hosts)
                 lost = sum(value for value, own in starts if own & hosts)
                 gone: list[Change] = [("without_job", job) for job in jobs]
                 text = self._text(hosts - down)
