@@ -70,9 +70,10 @@ def solve(
     *,
     time_limit: float | None = None,
     seed: int = 0,
+    first_level: bool = False,
 ) -> PlacementResult:
     """Run a method on a snapshot."""
-    options = Options(time_limit=time_limit, interference=mode, seed=seed)
+    options = Options(time_limit=time_limit, interference=mode, seed=seed, first_level=first_level)
     return solving.solve(prepare(snapshot), method, options)
 
 
