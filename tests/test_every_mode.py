@@ -157,8 +157,9 @@ def place(rng: random.Random, case: Drawn, options: Options) -> Made:
     """Place by any method, mostly the exact one."""
     known = [name for name in methods(case.problem.kind) if fits(name, case.kind)]
     method = "exact" if rng.random() < 0.6 else rng.choice(known)
-    options = replace(options, first_level=rng.random() < 0.5)
-    return method, partial(solve, case.problem, method, options)
+    options = replace(options, first_level=rng.random() < 0.3)
+    ends = " after the first level" if options.first_level else ""
+    return f"{method}{ends}", partial(solve, case.problem, method, options)
 
 
 def fits(method: str, kind: str) -> bool:

@@ -30,6 +30,7 @@ _STEPS = 8  # of the bundle, until it is seen what they gained
 _LEAST_STEP = 0.005  # of the gap, that some steps have to gain
 _COLUMNS = 2  # of each request that a step adds
 _INTEGRAL = 0.02  # parts of starts up to this are errors of the bundle
+_MOST_PLACES = 4  # splits of places without a time limit: a checker prices all anew at each
 _LEAST_FALL = 0.02  # of the gap, on both sides of a split of starts that needs no prices
 
 
@@ -55,6 +56,7 @@ class LaterTree(BestFirstTree):
     ) -> None:
         problem, level = relaxation.problem, root.sub.level
         self._pool, self._complete = pool, complete
+        self._num_split_places = 0
         self._columns = (columns, Columns(problem))  # of each of two leaves at once
         self._amounts = columns.amounts()
         every = frozenset(range(len(problem.names)))
@@ -199,9 +201,12 @@ class LaterTree(BestFirstTree):
     def _split_cover(self, leaf: Node) -> bool:
         """Split the places of requests that are spread over several, if any are."""
         problem = self.relaxation.problem
+        if self.relaxation.budget.counts_work and self._num_split_places >= _MOST_PLACES:
+            return False
         branch = split_cover(problem, leaf.sub, leaf.amounts or [], self.groups)
         if branch is None or leaf.bounded is None:
             return False
+        self._num_split_places += 1
         point = leaf.bounded.point
         low, high = (
             Node(sub, leaf.bound, leaf.depth + 1, leaf.pooled, amounts=leaf.amounts,
