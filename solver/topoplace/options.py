@@ -590,7 +590,6 @@ class Compare(Queue, Watched):
     commands: Sequence[str] = option(
         "TEXT", f"{ALLOCATOR} May be repeated.", "--command", default=(), kind=list[str]
     )
-    first_level: bool = again(FIRST_LEVEL)
     objective: str | None = again(OBJECTIVE)
     keep: KeepRow | None = python(
         "Called with every row, its result and the instance: results are large, and not held."

@@ -19,7 +19,7 @@ from topoplace.shown import Picture, Tabled, work
 from topoplace.snapshot.held import left_out_text
 from topoplace.snapshot.schema import Snapshot
 from topoplace.solving import Options, method_names, method_of, solve
-from topoplace.solving.solve import frame_of
+from topoplace.solving.solve import frame_of, problem_of
 from topoplace.study.case import Case, State
 from topoplace.study.external.allocator import Allocator, VerdictError, chosen
 from topoplace.study.external.mapping import mapping_method
@@ -238,8 +238,10 @@ def _solved(
             most = "" if limit is None else f", {limit:g} s at most"
             begin(f"{case.instance.name}: {method.name}, {number} of {len(to_run)}{most}")
         try:
-            asked = dataclasses.replace(options, time_limit=limit)
-            results.append(solve(case.state, method, asked))
+            problem = problem_of(case.state, options)
+            by_first = not frame_of(case.kind).decisive(problem)  # what decides is proven alone
+            asked = dataclasses.replace(options, time_limit=limit, first_level=by_first)
+            results.append(solve(problem, method, asked))
         except InputError as error:
             unsuited[method.name] = error.brief
         except VerdictError as error:
