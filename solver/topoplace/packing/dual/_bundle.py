@@ -101,6 +101,7 @@ _PASSES = 100  # over the requests, in a round
 _EXCHANGES = 4  # at most, of amounts of one request in a pass
 _INNER = 0.1  # of a round's duality gap that may be left of that of its quadratic function
 _ENTERING = 16  # columns without an amount of each request, at most, that take part in a round
+_FEWEST_ROWS, _MOST_ENTRIES = 256, 8_000_000  # of a matrix of amounts
 _TINY = 1e-9  # amounts that do not count
 _HALVINGS = 6  # of the way to the maximum of the quadratic function
 
@@ -109,20 +110,25 @@ _HALVINGS = 6  # of the way to the maximum of the quadratic function
 def gram_of_amounts(columns, starts, rows, marked):
     """Return for every two columns the sum over the marked rows of the products of their amounts.
 
-    Columns list the rows that they use, each repeated by the amount.
+    Columns list the rows that they use, each repeated by the amount. Products are those of
+    matrices, by BLAS, of some of the rows at a time.
     """
     num = columns.shape[0]
+    place = np.empty(marked.shape[0], np.int64)
+    num_marked = 0
+    for r in range(marked.shape[0]):
+        place[r] = num_marked if marked[r] else -1
+        num_marked += marked[r]
     common = np.zeros((num, num), np.float32)
-    amount = np.zeros(marked.shape[0], np.float32)
-    for i in range(num):
-        for k in range(starts[columns[i]], starts[columns[i] + 1]):
-            if marked[rows[k]]:
-                amount[rows[k]] += 1
-        for j in range(num):
-            for k in range(starts[columns[j]], starts[columns[j] + 1]):
-                common[i, j] += amount[rows[k]]
-        for k in range(starts[columns[i]], starts[columns[i] + 1]):
-            amount[rows[k]] = 0
+    width = min(num_marked, max(_FEWEST_ROWS, _MOST_ENTRIES // max(1, num)))
+    for begin in range(0, num_marked, max(1, width)):
+        taken = np.zeros((num, width), np.float32)
+        for i in range(num):
+            for k in range(starts[columns[i]], starts[columns[i] + 1]):
+                at = place[rows[k]] - begin
+                if 0 <= at < width:
+                    taken[i, at] += 1
+        common += np.dot(taken, taken.T)
     return common
 
 

@@ -20,7 +20,7 @@ from topoplace.placement.hierarchy.heuristics.queue import asks_only
 from topoplace.solving import Options, Outcome, register
 from topoplace.types import BoolArray, IntArray
 
-_TRIED = 12
+MOST_TRIED = 12
 """Groups from which few groups are tried."""
 
 
@@ -50,7 +50,7 @@ def few_groups(machine: Dragonfly, may: BoolArray, taken: BoolArray, num: int) -
     free = nodes.sum(axis=(1, 2))
     best = None
     for first in (
-        [None] if free.max() >= num else np.argsort(-free, kind="stable")[:_TRIED].tolist()
+        [None] if free.max() >= num else np.argsort(-free, kind="stable")[:MOST_TRIED].tolist()
     ):
         found, left, open_to_all = list[int](), num, free > 0
         while left > 0 and open_to_all.any():

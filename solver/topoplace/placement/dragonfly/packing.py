@@ -17,7 +17,7 @@ from topoplace import clock
 from topoplace.packing.budget import Budget
 from topoplace.packing.first_prices import of_nodes
 from topoplace.packing.problem import NO_VALUE, Priced, Query, Subproblem
-from topoplace.placement.dragonfly.orders import by_priority
+from topoplace.placement.dragonfly.orders import MOST_TRIED, by_priority
 from topoplace.placement.dragonfly.problem import DragonflyProblem
 from topoplace.placement.engine import Packed, solved
 from topoplace.placement.hierarchy.layout import Layout
@@ -78,7 +78,7 @@ class DragonflyPacking(HierarchyPacking):
             prices[: len(found[0])] = found[0]
             return prices, found[1]
         left = self.capacities[: self.num_covers]
-        of_group = np.bincount(self._group_of_row, weights=left, minlength=self._num_groups)
+        of_group = np.bincount(self.group_of_row, weights=left, minlength=self._num_groups)
         room = np.sort(of_group)[::-1].cumsum()
         may = [q for q in range(len(self.names)) if q not in sub.excluded]
         nodes = np.array([self.requests[q].nodes for q in may], dtype=np.int64)
@@ -88,7 +88,7 @@ class DragonflyPacking(HierarchyPacking):
         return prices, factors
 
     @cached_property
-    def _group_of_row(self) -> IntArray:
+    def group_of_row(self) -> IntArray:
         """The group of every row of hosts and pools, 0 if it is empty; shape ``(num_covers,)``."""
         found = np.zeros(self.num_covers, dtype=np.int64)
         of = self.layout.machine.domain_of[0]
@@ -100,8 +100,11 @@ class DragonflyPacking(HierarchyPacking):
 
     def groups(self, candidate: Candidate) -> list[int]:
         """Return the groups that a candidate has nodes in, ascending."""
-        nodes, of = self.layout.nodes, self.layout.machine.domain_of[0]
-        return sorted({int(of[nodes[leaf].hosts[0]]) for _, leaf, _ in candidate.uses})
+        return sorted({self.group_of_leaf(leaf) for _, leaf, _ in candidate.uses})
+
+    def group_of_leaf(self, leaf: int) -> int:
+        """Return the group of equal hosts."""
+        return int(self.layout.machine.domain_of[0][self.layout.nodes[leaf].hosts[0]])
 
     def rows_of(self, candidate: Candidate) -> IntArray:
         """Return the rows that a candidate uses, each repeated by the amount."""
@@ -127,12 +130,18 @@ class DragonflyPacking(HierarchyPacking):
         groups = np.unique(np.argwhere(np.isin(self._pairs, matter))).tolist()
         by_row = np.where(barred, -1, links)
         cost = np.where(self._pairs > 0, by_row[np.maximum(0, self._pairs - self.first_pair)], 0)
+        exact, kinds = len(groups) <= MOST_GROUPS, self.kinds
+        known: dict[object, _Column | None] = {}
         for q, columns in enumerate(found.columns):
             if columns and self._uses_links[q]:
-                own = _Closing(self, q, row_prices, query, cost)
-                exact = len(groups) <= MOST_GROUPS
-                best = own.best(columns[0], groups) if exact else own.some(columns[0])
-                found.columns[q] = [] if best is None else [best]
+                key = kinds[q], frozenset((c.row, c.inside) for c in query.covers_of.get(q, ()))
+                if key not in known:
+                    own = _Closing(self, q, row_prices, query, cost)
+                    known[key] = own.best(columns[0], groups) if exact else own.some(columns[0])
+                best = known[key]
+                found.columns[q] = (
+                    [] if best is None else [(best[0], replace(best[1], request_idx=q))]
+                )
                 if exact:
                     found.best[q] = NO_VALUE if best is None else best[0]
         return found
@@ -140,7 +149,7 @@ class DragonflyPacking(HierarchyPacking):
     def without(self, closed: frozenset[int], q: int) -> HierarchyPacking:
         """Return the packing of one request in which some groups have no nodes."""
         left = self.capacities[: self.first_pair].copy()
-        left[: self.num_covers][np.isin(self._group_of_row, [*closed])] = 0
+        left[: self.num_covers][np.isin(self.group_of_row, [*closed])] = 0
         own = HierarchyPacking(self.hierarchy, self.layout, left, [self.requests[q]])
         own.deadline = self.deadline
         return own
@@ -224,16 +233,31 @@ class _Closing:
         return best
 
     def some(self, column: _Column) -> _Column | None:
-        """Return a candidate: groups are closed one by one until it needs no taken links."""
-        closed: frozenset[int] = frozenset()
-        found: _Column | None = column
-        while found is not None:
-            groups = self._packing.groups(found[1])
-            taken = (self._cost[np.ix_(groups, groups)] < 0).sum(axis=1)
-            if not taken.any():
-                return found[0] - self._paid(groups), found[1]
-            closed |= {groups[int(taken.argmax())]}
-            found = self._without(closed)
+        """Return a candidate in groups of which all links to each other may be had.
+
+        These are chosen in turn, first those in which a candidate without links has the most nodes,
+        then the emptiest; if they lack room, one of the emptiest comes before the others.
+        """
+        packing, num_groups = self._packing, len(self._cost)
+        groups = packing.groups(column[1])
+        if (self._cost[np.ix_(groups, groups)] >= 0).all():
+            return column[0] - self._paid(groups), column[1]
+        left = packing.capacities[: packing.num_covers]
+        room = np.bincount(packing.group_of_row, weights=left, minlength=num_groups)
+        own = np.zeros(num_groups, dtype=np.int64)
+        for _, leaf, units in column[1].uses:
+            own[packing.group_of_leaf(leaf)] += units
+        order = np.lexsort((-room, -own)).tolist()
+        emptiest = np.argsort(-room, kind="stable")[:MOST_TRIED].tolist()
+        for first in (order[0], *emptiest):
+            inside = list[int]()
+            for group in (first, *order):
+                if group not in inside and (self._cost[group, inside] >= 0).all():
+                    inside.append(group)
+            if room[inside].sum() >= packing.requests[self._q].nodes:
+                found = self._without(frozenset(range(num_groups)) - {*inside})
+                if found is not None:
+                    return found[0] - self._paid(packing.groups(found[1])), found[1]
         return None
 
     def _together(self, groups: Sequence[int]) -> Iterator[tuple[int, set[int]]]:
@@ -247,7 +271,7 @@ class _Closing:
 
     def _without(self, closed: frozenset[int]) -> _Column | None:
         found = self._packing.without(closed, self._q).price(self._prices, self._query).columns[0]
-        return (found[0][0], replace(found[0][1], request_idx=self._q)) if found else None
+        return found[0] if found else None
 
 
 def packed(problem: DragonflyProblem) -> Packed:
