@@ -198,7 +198,7 @@ def _placements() -> Iterator[tuple[str, PlacementResult]]:
     options = Options(20.0, required={"nodes": 4})
     yield "required", solve(state, "exact", options)
     yield "witness", solve(state, "exact", replace(options, required={"fragmentation": -1}))
-    yield "mapped", solve(prepare(random_joint(3)), "exact", Options(20.0, maps=True))
+    yield "mapped", solve(prepare(random_joint(3)), "exact", Options(maps=True))
     anchored = {"dims": [1, 2, 2], "seed": [0, 0, 1], "spacing": [1, 2, 2]}
     machine = {"name": "anchored", "shape": [2, 2, 4], "anchored": [anchored]}
     queue = [{"id": "a", "nodes": 4}, {"id": "b", "nodes": 4}]
