@@ -17,7 +17,7 @@ SNAPSHOTS = Path(__file__).resolve().parent.parent / "instances" / "snapshots"
 
 def placed(label: str, time_limit: float | None = None) -> PlacementResult:
     state = load_snapshot(SNAPSHOTS / f"blue_waters_{label}.json")
-    return solve(state, "exact", Options(time_limit=time_limit))
+    return solve(state, "exact", Options(time_limit=time_limit, first_level=time_limit is None))
 
 
 @pytest.mark.parametrize("label", ["80", "70", "60", pytest.param("50", marks=pytest.mark.slow)])

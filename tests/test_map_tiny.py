@@ -27,7 +27,7 @@ from topoplace.result.mapping import MappingResult
 from topoplace.solving import Options, methods, solve
 
 FIRST = os.environ.get("TOPOPLACE_TINY_SEED", "first")
-PER_CHUNK = 20
+PER_CHUNK = 10
 
 NO_TIME = (0.0, 0.001, 0.02)
 """Time limits that end a method before it is done, or do not."""
@@ -105,7 +105,7 @@ def hold_mapping(result: MappingResult, best: int, case: object) -> None:
     assert result.objective is None or result.objective >= best, case
 
 
-@pytest.mark.parametrize("chunk", few_of(range(50), 1))
+@pytest.mark.parametrize("chunk", few_of(range(100), 1))
 def test_no_method_is_better_than_all_mappings_and_exact_is_the_best(chunk: int) -> None:
     counts: Counter[str] = Counter()
     for number in range(chunk * PER_CHUNK, (chunk + 1) * PER_CHUNK):
