@@ -185,12 +185,12 @@ def test_no_value_is_forged_into_an_order() -> None:
 
 def test_gpus_count_on_kubernetes_where_there_are_any(tmp_path: Path) -> None:
     cluster = Cluster(3, 20)
-    found = tp.place(written(tmp_path, cluster.document), time_limit=5)
+    found = tp.place(written(tmp_path, cluster.document), first_level=True)
     assert found.instance.value == "gpus"
     assert "GPUs started" in str(found)
     assert found.check().holds
-    assert tp.place(tmp_path / "now.json", value="pods", time_limit=5).instance.value == "nodes"
-    assert tp.place(tmp_path / "now.json", order="priority").instance.value == "nodes"
+    assert tp.place(tmp_path / "now.json", value="pods", first_level=True).instance.value == "nodes"
+    assert tp.place(tmp_path / "now.json", order="priority", first_level=True).instance.value == "nodes"
     for one in cluster.objects:
         one.get("status", {}).get("allocatable", {}).pop("nvidia.com/gpu", None)
     assert tp.load(written(tmp_path, cluster.document)).snapshot.value == "nodes"
