@@ -189,8 +189,8 @@ def test_gpus_count_on_kubernetes_where_there_are_any(tmp_path: Path) -> None:
     assert found.instance.value == "gpus"
     assert "GPUs started" in str(found)
     assert found.check().holds
-    assert tp.place(tmp_path / "now.json", value="pods", first_level=True).instance.value == "nodes"
-    assert tp.place(tmp_path / "now.json", order="priority", first_level=True).instance.value == "nodes"
+    assert tp.place(tmp_path / "now.json", value="pods", time_limit=1).instance.value == "nodes"
+    assert tp.place(tmp_path / "now.json", order="priority", time_limit=1).instance.value == "nodes"
     for one in cluster.objects:
         one.get("status", {}).get("allocatable", {}).pop("nvidia.com/gpu", None)
     assert tp.load(written(tmp_path, cluster.document)).snapshot.value == "nodes"
