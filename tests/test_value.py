@@ -185,7 +185,7 @@ def test_no_value_is_forged_into_an_order() -> None:
 
 def test_gpus_count_on_kubernetes_where_there_are_any(tmp_path: Path) -> None:
     cluster = Cluster(3, 20)
-    found = tp.place(written(tmp_path, cluster.document), first_level=True)
+    found = tp.place(written(tmp_path, cluster.document), time_limit=2)
     assert found.instance.value == "gpus"
     assert "GPUs started" in str(found)
     assert found.check().holds
