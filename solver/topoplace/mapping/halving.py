@@ -22,6 +22,10 @@ from topoplace.types import IntArray
 # Compiled for the array types it is called with; annotations would be noise.
 
 
+SECONDS, SPARE = 1e-6, 4
+"""Rough time of a bisection per task, message and level; it is a second construction if there is
+this multiple of its time."""
+
 PASSES = 6
 PATIENCE, PATIENCE_SHARE = 60, 40
 """Moves without improvement that end a pass: the first, and vertices / the second."""

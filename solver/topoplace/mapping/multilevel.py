@@ -24,9 +24,14 @@ from topoplace.snapshot.schema import GraphApplication
 from topoplace.solving import Options, method_of
 from topoplace.types import IntArray
 
-PRESET, SECONDS = "QUALITY", 2e-6
-"""The library's preset, and its rough time per task and pair of a level. DEFAULT takes as long
-where domains have few parts, and its partitions cost 10 % more."""
+PRESETS = {"QUALITY": 3.5e-6, "DEFAULT": 8e-7}
+"""The library's presets, and the seconds that each takes per task and pair, and for each doubling
+of the number of parts, on graphs without neighbourhoods (applications like OpenAtom of other sizes
+than the shipped ones); others take a tenth. DEFAULT takes as long where domains have few parts,
+and its partitions cost 10 % more."""
+
+NEAR, ONTO = 0.1, 3.0
+"""That tenth, and how many times as long parts take that are put on routers at once."""
 
 FEWEST_TASKS = 256
 """Smaller problems are searched as well without."""
@@ -115,7 +120,8 @@ def _divided(problem: MappingProblem, seed: int, stop: float, **given: IntArray)
     """Return the leaf of every task by a process of its own, given what to divide them among."""
     rows = problem.guide
     once = rows.owner < rows.other
-    if SECONDS * (problem.num_tasks + int(once.sum())) > stop - clock.now():
+    preset = _preset(problem, int(once.sum()), stop - clock.now(), onto="links" in given)
+    if preset is None:
         return None
     with tempfile.TemporaryDirectory() as path:
         folder = Path(path)
@@ -125,7 +131,7 @@ def _divided(problem: MappingProblem, seed: int, stop: float, **given: IntArray)
             "size": problem.loads,
             "seed": seed,
             "seconds": PART * (stop - clock.now()),
-            "preset": PRESET,
+            "preset": preset,
         }
         np.savez(folder / "problem.npz", **(every | given))
         command = [sys.executable, "-P", _partitioner.__file__, path]
@@ -138,3 +144,15 @@ def _divided(problem: MappingProblem, seed: int, stop: float, **given: IntArray)
             return None
         found: IntArray = np.load(folder / "leaves.npy")
         return found
+
+
+def _preset(problem: MappingProblem, num_pairs: int, left: float, *, onto: bool) -> str | None:
+    """Return the best preset for which there is time.
+
+    On trees and hierarchies what is left of the time bounds the work level by level.
+    """
+    nodes = max(2, len(problem.nodes))
+    size = (problem.num_tasks + num_pairs) * math.log2(nodes) * (ONTO if onto else 1.0)
+    if problem.machine.levels is not None:
+        return "QUALITY" if NEAR * PRESETS["QUALITY"] * size <= left else None
+    return next((name for name, seconds in PRESETS.items() if seconds * size <= left), None)

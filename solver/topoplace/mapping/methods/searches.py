@@ -11,7 +11,7 @@ import numpy as np
 
 from topoplace import clock
 from topoplace.mapping.growing import grow_mapping
-from topoplace.mapping.halving import halve_mapping
+from topoplace.mapping.halving import SECONDS, SPARE, halve_mapping
 from topoplace.mapping.local_search import COLD, HOT, Annealing, improve, state_arrays
 from topoplace.mapping.mapped import Keeper, cheapest, mapped_by
 from topoplace.mapping.methods.constructions import TRIALS, map_bisection, map_greedy
@@ -85,8 +85,8 @@ HEAT = ((300, 0.24), (1_500, 0.5))
 TABU_PLACES, TABU_MOVES, TABU_WORK = 256, 20_000, 60_000_000
 """Places up to which annealings take turns with tabu search, its moves, and swaps to look at."""
 
-BISECTION_SECONDS, GREEDY_SECONDS, HILBERT_SECONDS = 1e-6, 2e-6, 4e-6
-"""Rough times of constructions per task and message; of bisection, per level of it, too."""
+GREEDY_SECONDS, HILBERT_SECONDS = 2e-6, 4e-6
+"""Rough times of constructions per task and message."""
 
 MULTILEVEL, MULTILEVEL_SHARE = "multilevel", 0.8
 """The construction by partitions, and the most of the time for the first one."""
@@ -97,9 +97,6 @@ PARTITIONS, PARTITIONS_SHARE = 16, 0.6
 DOWNHILL_SHARE, MILD_SHARE = 0.1, 0.1
 """Shares of the work that go downhill from the first partition, and to finding the temperature at
 which the best one is no longer improved."""
-
-SPARE = 4
-"""A second construction is made if there is this multiple of its time."""
 
 
 @register("mapping", "search", takes=("tasks", "objects", "moves"))
@@ -138,7 +135,7 @@ def _construct(keeper: Keeper, proxy: MappingProblem) -> None:
             return
     size = problem.num_tasks + problem.graph.num_messages
     levels = math.log2(problem.num_tasks + 1)
-    halving = BISECTION_SECONDS * levels
+    halving = SECONDS * levels
 
     def routers(method: Solver) -> Callable[[], IntArray]:
         return lambda: problem.routers_of(mapped_by(method, proxy, options))

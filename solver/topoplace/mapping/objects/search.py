@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
 
 from topoplace import clock
-from topoplace.mapping.halving import halve
+from topoplace.mapping.halving import SECONDS, SPARE, halve
 from topoplace.mapping.local_search import (
     COLD,
     HOT,
@@ -61,8 +62,8 @@ They were set on other sizes and seeds than those reported (docs/studies/objects
 FEW = 200
 """With fewer moves per object there is only the first cooling; set on the same cases."""
 
-PARTITIONS_SHARE = 0.3
-"""Most of the time left for each of two ways to partition objects."""
+PARTITIONS_SHARE = 0.7
+"""Most of the time left for partitions."""
 
 DOWNHILL_SHARE = 0.1
 """Share of the work that goes downhill first, from the construction."""
@@ -83,9 +84,10 @@ def search_loaded(problem: MappingProblem, options: Options) -> Outcome:
     keeper = Keeper(problem, options, options.start)
     keeper.offer_cells(consecutive(problem, keeper.deadline), "in order")
     began = clock.now()
-    if not keeper.done:
+    size = problem.num_tasks + problem.graph.num_messages
+    halving = SECONDS * math.log2(problem.num_tasks + 1) * size
+    if not keeper.done and (not partitioned(keeper) or SPARE * halving < keeper.left):
         keeper.offer_cells(halved(problem, options.seed, keeper.deadline), "bisection")
-    partitioned(keeper)
     if clock.now() - began < keeper.left and not keeper.done:  # they take about as long
         left = None if options.time_limit is None else max(0.0, keeper.left)
         paper = cheapest(problem, Options(left), PAPERS)
@@ -99,18 +101,22 @@ def search_loaded(problem: MappingProblem, options: Options) -> Outcome:
     return replace(keeper.outcome, notes=(f"annealed from the mapping by {built}",))
 
 
-def partitioned(keeper: Keeper) -> None:
-    """Offer what multilevel partitions give, in part of the time: parts on nodes, both at once."""
+def partitioned(keeper: Keeper) -> bool:
+    """Offer multilevel partitions, if any: parts put on nodes, and both at once, on a core each."""
     problem = keeper.problem
-    for onto in (False, True) if is_available(problem) else ():
-        until = clock.now() + PARTITIONS_SHARE * keeper.left
-        found = (
-            None
-            if keeper.done
-            else multilevel(problem, keeper.options.seed + onto, until, onto=onto)
-        )
-        if found is not None:
-            keeper.offer_cells(settled(problem, found, stop=keeper.deadline), "partitions")
+    if not is_available(problem):
+        return False
+    until = clock.now() + PARTITIONS_SHARE * keeper.left
+    with ThreadPoolExecutor(2) as pool:
+        tries = [
+            pool.submit(multilevel, problem, keeper.options.seed + onto, until, onto=onto)
+            for onto in (False, True)
+        ]
+    found = [one.result() for one in tries]
+    for routers in found:
+        if routers is not None:
+            keeper.offer_cells(settled(problem, routers, stop=keeper.deadline), "partitions")
+    return any(routers is not None for routers in found)
 
 
 def evened(problem: MappingProblem, nodes: IntArray, stop: float) -> IntArray:
