@@ -71,7 +71,7 @@ PAPER = {
 CASES = [
     *(("continuous", name, 90) for name in ("RHVD", "RD", "binomial")),
     *(("continuous", "RHVD", percent) for percent in (30, 60)),
-    *(("individual", name, 90) for name in ("RHVD", "RD")),
+    *(("individual", name, 90) for name in ("RHVD", "RD", "binomial")),
 ]
 
 
