@@ -225,7 +225,7 @@ def test_the_three_machines_of_mishra_2020(tmp_path: Path) -> None:
     assert {row["given"] for row in rows} == {"False"}
     assert all(float(r["execution_saved"]) == 0 for r in rows if r["method"] == "default")
     text = (tmp_path / "mishra2020.md").read_text()
-    for part in ("### Tables 3 and 4", "| Mira | RHVD |", "### Figure 9"):
+    for part in ("### Tables 3 and 4", "| Mira | RHVD |", "### Figure 7", "### Figure 9"):
         assert part in text
 
 
