@@ -60,6 +60,7 @@ bench: $(VENV)/installed
 
 # the source papers redone: what their pages read from, then the pages (hours at most)
 studies: $(VENV)/installed
+	$(BIN)/python scripts/study_blue_waters.py
 	$(BIN)/python scripts/study_objects.py
 	$(BIN)/python scripts/study_contention.py
 	$(BIN)/python scripts/study_mappings.py halo_exchange

@@ -30,6 +30,8 @@ from topoplace.study.replay.trees import TreeSite, individual_runs, occupied
 HOUR = 3600
 NUM_INDIVIDUAL, OCCUPANCY = 200, 50
 HALVINGS = 8
+SHARES = (0, 25, 50, 75)
+"""Of the jobs of a run, those that save least (figure 7)."""
 RANGES = (0, 256, 512, 1024, 4096, 1 << 20)
 """Where ranges of nodes end (figure 8), each with its end."""
 
@@ -71,7 +73,7 @@ PAPER = {
 CASES = [
     *(("continuous", name, 90) for name in ("RHVD", "RD", "binomial")),
     *(("continuous", "RHVD", percent) for percent in (30, 60)),
-    *(("individual", name, 90) for name in ("RHVD", "RD")),
+    *(("individual", name, 90) for name in ("RHVD", "RD", "binomial")),
 ]
 
 
@@ -163,6 +165,7 @@ def _record(own: tuple[object, ...], run: MethodRun, base: MethodRun) -> Record:
         node_hours=round(metrics.node_seconds / HOUR / metrics.num_jobs, 1),
         mean_gain=round(statistics.fmean(known), 2),
         largest_gain=round(max(known), 1),
+        **{f"gain_{share}": round(float(np.percentile(known, share)), 1) for share in SHARES},
         **{f"{k}_saved": None if v is None else round(v, 2) for k, v in saved.items()},
         **costs,
     )
@@ -217,7 +220,20 @@ def texts(rows: Sequence[Record]) -> Iterator[str]:
         if any(getattr(row, f"cost_to_{high}") is not None for row in own)
     ]
     heads = ("machine", "nodes", BASE, *PUBLISHED)
-    yield "### Figure 8: mean cost of a job by its nodes, binomial\n\n" + _table(heads, lines)
+    figure_8 = _table(heads, lines)
+    lines = [
+        (
+            *(protocol, method),
+            *(_mean(own, f"gain_{share}", method) for share in SHARES),
+            _mean(own, "largest_gain", method),
+        )
+        for protocol, own in groups(where(rows, machine="Theta", patterns="RD"), "protocol").items()
+        for method in PUBLISHED
+    ]
+    heads = ("runs", "method", "least", "a quarter up to", "half", "three quarters", "largest")
+    what = "### Figure 7: percent of its run time that a job of Theta saves, RD"
+    yield f"{what}\n\n{_table(heads, lines)}"
+    yield f"### Figure 8: mean cost of a job by its nodes, binomial\n\n{figure_8}"
     lines = []
     paper_9 = {30: "- / - / 2.55, - / - / 2.61", 60: "-", 90: "- / - / 11.10, - / - / 7.85"}
     for (machine, percent), own in groups(

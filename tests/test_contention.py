@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -91,6 +92,15 @@ def test_times_are_those_of_fair_rates_in_fractions(seed: int) -> None:
     assert np.allclose(times, [float(end) for end in truth])
     loads = link_loads(torus, *ends, sizes).max(axis=(0, 2)) / np.array(torus.bandwidth)
     assert times.max() >= loads.max() * (1 - 1e-9)
+    limit = rng.randint(1, 4)
+    for m, (source, target) in enumerate(ends.T.tolist()):
+        if source != target:  # a link of the node's own, out and in
+            routes[m] |= {(-1 - source, 1), (-1 - target, -1)}
+    width |= dict.fromkeys(set().union(*routes.values()) - set(width), limit)
+    whole = {m: frozenset(route) for m, route in routes.items()}
+    truth = ends_of(whole, sizes.tolist(), width, after, delays)
+    times = exchange_times(torus, *ends, *asked, node_width=limit)
+    assert np.allclose(times, [float(end) for end in truth])
 
 
 def test_a_short_message_leaves_its_share_to_a_long_one() -> None:
@@ -111,7 +121,7 @@ def test_alone_a_message_pays_for_start_hops_and_bytes() -> None:
 def test_random_pairs_take_longer_and_more_so_far_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     study = script("study_contention")
     monkeypatch.setattr(study, "SHAPES", ((16,), (32,)))
-    monkeypatch.setattr(study, "SIZES", (4, 65_536))
+    monkeypatch.setattr(study, "MACHINES", (replace(study.MACHINES[0], sizes=(4, 65_536)),))
     rows = {(row.torus, row.bytes): row for row in study.measure(1, 5)}
     assert all(row.neighbours < row.random for row in rows.values())
     more = {case: study.more(row) for case, row in rows.items()}

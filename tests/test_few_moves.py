@@ -75,7 +75,7 @@ def test_what_few_moves_gain_is_never_below_what_they_can(seeds: range) -> None:
     ],
 )
 @pytest.mark.parametrize("most", [1, 2])
-@pytest.mark.parametrize("seeds", few_of([range(900, 902), range(902, 920)], 1))
+@pytest.mark.parametrize("seeds", few_of([range(900, 909, 4), range(901, 920)], 1))
 def test_search_finds_the_best_one_or_two_moves(
     machine: str, num: int, per_node: int, most: int, seeds: range
 ) -> None:

@@ -221,11 +221,11 @@ def test_the_study_of_mishra_2020(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_the_three_machines_of_mishra_2020(tmp_path: Path) -> None:
     script("study_mishra_logs").main(["--limit", "12", "--seeds", "1", "-o", str(tmp_path)])
     rows = rows_in(tmp_path / "mishra_logs.csv")
-    assert len(rows) == 3 * 7 * 4  # machines, cases, methods
+    assert len(rows) == 3 * 8 * 4  # machines, cases, methods
     assert {row["given"] for row in rows} == {"False"}
     assert all(float(r["execution_saved"]) == 0 for r in rows if r["method"] == "default")
     text = (tmp_path / "mishra2020.md").read_text()
-    for part in ("### Tables 3 and 4", "| Mira | RHVD |", "### Figure 9"):
+    for part in ("### Tables 3 and 4", "| Mira | RHVD |", "### Figure 7", "### Figure 9"):
         assert part in text
 
 

@@ -83,6 +83,7 @@ def exchange_times(
     after: IntArray | None = None,
     delays: FloatArray | None = None,
     width: float = 1.0,
+    node_width: float = np.inf,
     together: float = TOGETHER,
 ) -> FloatArray:
     """Return the end times of messages that share links fairly.
@@ -97,6 +98,9 @@ def exchange_times(
         By message the time from then on, or from the start, until its bytes flow; 0 by default.
     width
         Bytes in a unit of time over a link of bandwidth 1.
+    node_width
+        Bytes in a unit of time that a router can send, and as many that it can take; by default
+        as many as its links carry. Messages within a router are not counted.
     together
         Share of its bytes that a message may have left to end with another one.
 
@@ -107,11 +111,19 @@ def exchange_times(
         once, the last is over no sooner than the most loaded link allows.
     """
     message, link, way = route_links(torus, sources, targets)
-    used, entries = np.unique(2 * link + (way < 0), return_inverse=True)
+    wire, bandwidth = 2 * link + (way < 0), np.repeat(width * _bandwidth_of(torus), 2)
+    if node_width < np.inf:  # a wire from every node, and one to it
+        moved, ends = np.unique(message), len(bandwidth) + np.arange(2) * torus.num_routers
+        wire = np.concatenate([wire, ends[0] + sources[moved], ends[1] + targets[moved]])
+        message = np.concatenate([message, moved, moved])
+        order = np.argsort(message, kind="stable")
+        message, wire = message[order], wire[order]
+        bandwidth = np.append(bandwidth, np.full(2 * torus.num_routers, node_width))
+    used, entries = np.unique(wire, return_inverse=True)
     starts = np.searchsorted(message, np.arange(len(sizes) + 1))
     by_link = np.argsort(entries, kind="stable")
     of_link = np.searchsorted(entries[by_link], np.arange(len(used) + 1))
-    routes = starts, entries, of_link, message[by_link], width * _bandwidth_of(torus)[used // 2]
+    routes = starts, entries, of_link, message[by_link], bandwidth[used]
     after = np.full(len(sizes), -1) if after is None else after
     delays = np.zeros(len(sizes)) if delays is None else delays
     return np.asarray(_fair_times(sizes.astype(np.float64), after, delays, routes, together))

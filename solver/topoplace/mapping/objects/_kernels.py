@@ -106,6 +106,22 @@ def note(stay, state, away, at, count, one):
         at[one] = -1
 
 
+@kernel(inline="always")
+def who_swapped(cells, loads, stay, state, back):
+    """Return who is where one belongs, belongs where that one is, and fits there; or -1."""
+    was, first = state.cell[back], stay[back]
+    for k in range(state.base[first], state.base[first] + state.taken[first]):
+        mate = state.occupant[k]
+        more = loads[back] - loads[mate]
+        if (
+            stay[mate] == was
+            and state.filled[first] + more <= cells.room[first]
+            and state.filled[was] - more <= cells.room[was]
+        ):
+            return np.int64(mate)
+    return np.int64(-1)
+
+
 @kernel()
 def anneal_few(
     machine, guest, guide, trees, cells, loads, home, movable, state, random, moved, work, wander
@@ -114,7 +130,8 @@ def anneal_few(
 
     `moved` is where they stay, the list of those that are away, the position of each in it or -1,
     and how many there are and may be. Where all that may are away, one of them goes back first, for
-    another to move.
+    another to move. If there is no room for it, it changes places with one that belongs where it
+    is.
     """
     stay, away, at, count = moved
     temperature, num_moves = work
@@ -130,7 +147,7 @@ def anneal_few(
             goal = aim(machine, guide, cells, state, task, random, wander)
         if goal < 0 or goal == here:
             continue
-        back, was, delta = np.int64(-1), np.int64(0), np.int64(0)
+        back, mate, was, delta = np.int64(-1), np.int64(-1), np.int64(0), np.int64(0)
         if count[0] == count[1] and here == stay[task]:
             if count[0] == 0:
                 return total
@@ -138,10 +155,16 @@ def anneal_few(
             was, first = np.int64(state.cell[back]), stay[back]
             full = state.filled[first] + loads[back] > cells.room[first]
             if full or state.taken[first] >= state.slots[first]:
-                continue
-            delta += change(machine, guest, state.router, back, cells.router[first], -1)
-            delta += grown(machine, trees, cells, state, back, first, -1)
-            move(cells, state, loads, back, first)
+                mate = who_swapped(cells, loads, stay, state, back)
+                if mate < 0:
+                    continue
+            delta += change(machine, guest, state.router, back, cells.router[first], mate)
+            delta += grown(machine, trees, cells, state, back, first, mate)
+            if mate >= 0:
+                delta += change(machine, guest, state.router, mate, cells.router[was], back)
+                swap(state, loads, back, mate)
+            else:
+                move(cells, state, loads, back, first)
         short = loads[task] - (cells.room[goal] - state.filled[goal])
         num = state.taken[goal]
         fits = short <= 0 and num < state.slots[goal]
@@ -149,10 +172,11 @@ def anneal_few(
         if not fits or (num > 0 and draw(random) & np.uint64(1)):
             spare = cells.room[here] - state.filled[here] + loads[task]
             other = np.int64(who_leaves(state, loads, home, goal, max(0, short), spare, random))
-        left = count[0] - (back >= 0) + (here == stay[task]) - (goal == stay[task])
+        left = count[0] - (back >= 0) - (mate >= 0)
+        left += (here == stay[task]) - (goal == stay[task])
         if other >= 0:
             both = left + (goal == stay[other]) - (here == stay[other])
-            if other == back or both > count[1]:
+            if other in (back, mate) or both > count[1]:
                 other = np.int64(-1)
             else:
                 left = both
@@ -168,7 +192,9 @@ def anneal_few(
                 and chance(random) < math.exp(-delta / temperature)
             )
         if not taken:
-            if back >= 0:
+            if mate >= 0:
+                swap(state, loads, back, mate)
+            elif back >= 0:
                 move(cells, state, loads, back, was)
             continue
         if other >= 0:
@@ -179,6 +205,8 @@ def anneal_few(
         note(stay, state, away, at, count, task)
         if back >= 0:
             note(stay, state, away, at, count, back)
+        if mate >= 0:
+            note(stay, state, away, at, count, mate)
         total += delta
     return total
 
