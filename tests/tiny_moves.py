@@ -328,7 +328,8 @@ def spared(case: Case, seed: int) -> Case | None:
         return None
     spares = [job for job in snapshot.running if job.id.startswith(SPARE_PREFIX)]
     ends = dict.fromkeys((job.id for job in spares), 1) | whole.ends
-    update = {"snapshot": snapshot, "ends": ends, "moving": alone or rng.random() < 0.5}
+    moving = whole.moving and (alone or rng.random() < 0.5)
+    update = {"snapshot": snapshot, "ends": ends, "moving": moving}
     instance = whole.model_copy(update=update)
     hosts = {job.id: frozenset([machine.numbers[job.nodes]]) for job in spares}
     return replace(case, instance=instance, spares=hosts)

@@ -135,7 +135,7 @@ def tiny_pod_of_spares(seed: int) -> PodCase:
     snapshot = with_spares(snapshot, f"{rng.randint(0, num - 1) * volume}-{num * volume - 1}")
     jobs = [job for job in snapshot.running if job.id.startswith(SPARE_PREFIX)]
     ends = dict.fromkeys((job.id for job in jobs), 1) | whole.ends
-    update = {"snapshot": snapshot, "ends": ends, "moving": rng.random() < 0.5}
+    update = {"snapshot": snapshot, "ends": ends, "moving": whole.moving and rng.random() < 0.7}
     free = case.free | frozenset(range(case.num * volume, num * volume))
     held = {job.id: frozenset(parse_node_set(job.nodes, num * volume).tolist()) for job in jobs}
     return replace(case, instance=whole.model_copy(update=update), free=free, spares=held)
