@@ -127,7 +127,8 @@ def spares_on(drawn: Callable[[int], Any], seeds: range) -> Counter[str]:
 def test_spares_of_hierarchies_equal_brute_force_and_are_certified(seeds: range) -> None:
     kinds = spares_on(tiny_spares, seeds)
     assert kinds["cases"] >= 2 * len(seeds) // 5
-    assert min(kinds[name] for name in ("used", "moves", "replaced")) >= len(seeds) // 20, kinds
+    assert min(kinds["used"], kinds["replaced"]) >= len(seeds) // 20, kinds
+    assert kinds["moves"] >= len(seeds) // 50, kinds
 
 
 @pytest.mark.parametrize(
