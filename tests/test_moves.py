@@ -25,12 +25,14 @@ from tiny_moves import (
     replayed,
     tiny_moves,
     tiny_replacement,
+    tiny_spares,
 )
-from tiny_pods import tiny_pod
+from tiny_pods import tiny_pod, tiny_pod_of_spares
 from topoplace.machine.hostlist import expand_host_list
 from topoplace.options import Repack
 from topoplace.placement.repack.defragment import defragmented
 from topoplace.placement.repack.problem import instance_of, repack_problem
+from topoplace.placement.repack.spares import with_spares
 from topoplace.placement.repack.view import best_for
 from topoplace.report.summary import summary
 from topoplace.result.placement import RepackResult
@@ -73,7 +75,9 @@ def test_plans_equal_brute_force_and_are_certified(seeds: range) -> None:
 
 
 @pytest.mark.parametrize(
-    "seeds", [range(16), pytest.param(range(16, 516), marks=pytest.mark.slow)], ids=["some", "many"]
+    "seeds",
+    [range(16), pytest.param(range(16, 1_100), marks=pytest.mark.slow)],
+    ids=["some", "many"],
 )
 def test_replacements_equal_brute_force_and_are_certified(seeds: range) -> None:
     kinds: Counter[str] = Counter()
@@ -93,6 +97,47 @@ def test_replacements_equal_brute_force_and_are_certified(seeds: range) -> None:
     assert kinds["replaced"] >= 3, kinds
     assert kinds["not"] >= 3, kinds
     assert kinds["proven"] >= 0.97 * (kinds["replaced"] + kinds["not"]), kinds
+
+
+def spares_on(drawn: Callable[[int], Any], seeds: range) -> Counter[str]:
+    """Require that as few spares are used as brute force finds, and return what there was."""
+    kinds: Counter[str] = Counter()
+    for case in filter(None, map(drawn, seeds)):
+        result = solve(repack_problem(case.instance), "exact", Options(time_limit=60))
+        best = best_plan(case)
+        assert tuple(level.objective for level in result.levels) == best
+        assert [level.name for level in result.levels][:2] == ["started", "spares"]
+        for level, value in zip(result.levels, best, strict=True):
+            assert level.bound is not None
+            assert level.bound >= value if level.sense == "max" else level.bound <= value
+        assert result.check().verified, result.check()
+        assert replayed(result.model_dump(mode="json", by_alias=True), case) == best
+        kinds["cases"] += 1
+        kinds["proven"] += all(level.bound == level.objective for level in result.levels)
+        kinds["used"] += best[1] > 0
+        kinds["moves"] += best[-2] > 0
+        kinds["replaced"] += bool(case.instance.replace)
+    assert kinds["proven"] >= 0.97 * kinds["cases"], kinds
+    return kinds
+
+
+@pytest.mark.parametrize(
+    "seeds", [range(24), pytest.param(range(24, 750), marks=pytest.mark.slow)], ids=["some", "many"]
+)
+def test_spares_of_hierarchies_equal_brute_force_and_are_certified(seeds: range) -> None:
+    kinds = spares_on(tiny_spares, seeds)
+    assert kinds["cases"] >= 2 * len(seeds) // 5
+    assert min(kinds["used"], kinds["replaced"]) >= len(seeds) // 20, kinds
+    assert kinds["moves"] >= len(seeds) // 50, kinds
+
+
+@pytest.mark.parametrize(
+    "seeds", [range(6), pytest.param(range(6, 106), marks=pytest.mark.slow)], ids=["some", "many"]
+)
+def test_spares_of_pods_equal_brute_force_and_are_certified(seeds: range) -> None:
+    kinds = spares_on(tiny_pod_of_spares, seeds)
+    assert kinds["cases"] == len(seeds)
+    assert min(kinds["used"], kinds["moves"]) >= len(seeds) // 20, kinds
 
 
 def crowded(seed: int, racks: int, segments: int) -> Snapshot:
@@ -304,6 +349,8 @@ DRAWN: dict[str, Callable[[int], Any]] = {
     "replaced": tiny_replacement,
     "pods": tiny_pod,
     "replaced on pods": partial(tiny_pod, replaced=True),
+    "spares": tiny_spares,
+    "spares of pods": tiny_pod_of_spares,
 }
 
 
@@ -322,9 +369,13 @@ def test_bent_plans_are_refused_or_right(kind: str, tries: int) -> None:
             return asked_again(document)
         best, values = best_plan(case), replayed(document, case)
         objectives = [level["objective"] for level in document["levels"]]
-        bounds = [level["bound"] for level in document["levels"]]
-        reached = values == tuple(objectives)
-        return reached and (bounds[0] is None or bounds[0] >= best[0])
+        if values != tuple(objectives):
+            return False
+        for k, level in enumerate(document["levels"]):  # a bound is of plans as good before it
+            bound, sign = level["bound"], 1 if level["sense"] == "max" else -1
+            if values[:k] == best[:k] and bound is not None and sign * bound < sign * best[k]:
+                return False
+        return True
 
     hold_bent(results, moved, is_right, tries)
 
@@ -562,6 +613,96 @@ def test_a_failed_host_is_replaced_in_the_rack_of_the_others() -> None:
     assert [level.objective for level in anywhere.levels] == [1, 0, 0]
     with pytest.raises(tp.InputError, match="units on hosts that are down"):
         tp.repack(snapshot, replace=["other"])
+
+
+def test_few_spares_are_used_once_most_jobs_are_whole() -> None:
+    document = RACKS | {
+        "down": "a1,b1",
+        "sets": {"kept": "a1,b[2-3]"},
+        "running": [
+            {"id": "train", "nodes": "a[0-1]", "takes": {"slots": 1}},
+            {"id": "serve", "nodes": "b[0-1]", "takes": {"slots": 1}},
+            {"id": "small", "nodes": "a2", "takes": {"slots": 1}},
+        ],
+    }
+    snapshot = Snapshot.model_validate(document)
+    result = tp.repack(snapshot, replace=["train", "serve"], spares="kept")
+    assert result.check().verified
+    # a3 is free and no spare; in the other rack there are spares only, of which one is used
+    assert {level.name: level.objective for level in result.levels} == {
+        "started": 2, "spares": 1, "moves": 0, "moved_nodes": 0,
+    }  # fmt: skip
+    assert all(level.bound == level.objective for level in result.levels)
+    assert result.instance.spares == ["spare:b2", "spare:b3"]  # a1 is down
+    told = summary(result)
+    assert "0 of 3 running jobs to move, 1 of 2 spares used" in told
+    assert "  1. use spare b" in told
+    # a spare is used before nobody starts, and after moves
+    every = tp.repack(snapshot, replace=["train", "serve"], spares="a3,b[2-3]", no_moves=True)
+    assert [level.objective for level in every.levels] == [2, 2, 0, 0]
+    far = tp.repack(snapshot, replace=["serve"], spares="b[2-3]", keep_shape="any")
+    assert "spares" in [level.name for level in far.levels]
+
+
+def test_a_reservation_may_be_what_spares_are_in() -> None:
+    running = [*RACKS["running"], {"id": "reservation:hot/2", "nodes": "b[1-3]"}]
+    document = RACKS | {"down": "a[1-3]", "running": running[:1] + running[2:]}
+    snapshot = Snapshot.model_validate(document)
+    free = {"replace": ["train"], "keep_shape": "any", "fixed": ["other"]}
+    assert tp.repack(snapshot, **free).bound == 0
+    found = tp.repack(snapshot, spares="hot", **free)
+    assert found.check().verified
+    assert [level.objective for level in found.levels] == [1, 1, 0, 0]
+    assert not any(job.id.startswith("reservation:") for job in found.instance.snapshot.running)
+
+
+@pytest.mark.parametrize("asked", [{"start": ["wide"]}, {"defragment": 1}])
+def test_a_snapshot_may_have_spares_of_its_own(asked: Document) -> None:
+    prisms = {name: {"origin": [at], "extents": [1]} for name, at in (("spare:2", 2), ("b", 5))}
+    document = {
+        "schema": "topoplace.snapshot/1",
+        "name": "row",
+        "machine": "mesh:8",
+        "running": [
+            {"id": name, "nodes": str(prism["origin"][0]), "prism": prism}
+            for name, prism in prisms.items()
+        ],
+        "queue": [{"id": "wide", "nodes": 4}],
+    }
+    result = tp.repack(tp.load(document), **asked)
+    assert result.check().verified, result.check()
+    if "start" in asked:  # by a move of `b`, not by the spare, which does not move
+        assert [level.objective for level in result.levels] == [1, 0, 1, 1]
+
+
+def test_a_domain_of_its_own_has_no_spares_for_others() -> None:
+    asked = {"id": "lone", "nodes": 2, "exclusive": "rack"}
+    running = [{"id": "lone", "nodes": "b[0-1]", "takes": {"slots": 1}, "asked": asked}]
+    snapshot = Snapshot.model_validate(RACKS | {"running": running})
+    assert [job.id for job in with_spares(snapshot, "a[0-1],b[2-3]").running] == [
+        "lone",
+        "spare:a0",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("document", "options", "told"),
+    [
+        (RACKS, {"spares": "b[1-3]", "defragment": 1}, "spares: expected no spares beside defrag"),
+        (RACKS, {"spares": "a[1-2]"}, "spares: expected spares that are up and free"),
+        (RACKS, {"spares": "c1"}, "spares: expected hosts of the machine"),
+        ({"machine": "mesh:4"}, {"spares": "1"}, "spares: expected a hierarchy, tree or pod"),
+    ],
+)
+def test_spares_that_are_none_are_told_in_a_line(
+    document: Document, options: Document, told: str
+) -> None:
+    snapshot = tp.load({"schema": "topoplace.snapshot/1", "name": "s"} | document)
+    with pytest.raises(tp.InputError) as error:
+        tp.repack(
+            snapshot, **({} if "defragment" in options else {"replace": ["train"]}), **options
+        )
+    assert told in str(error.value)
 
 
 @pytest.mark.parametrize(

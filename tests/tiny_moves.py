@@ -5,14 +5,16 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
 from tiny_hierarchies import Place, _request, is_legal, places_of, prepared, random_hierarchy
+from topoplace.errors import InputError
 from topoplace.machine.hostlist import expand_host_list
+from topoplace.placement.repack.spares import with_spares
 from topoplace.snapshot.hierarchy_state import HierarchyState, prepare_hierarchy
-from topoplace.snapshot.schema import Budget, KeepShape, RepackInstance, Snapshot
+from topoplace.snapshot.schema import SPARE_PREFIX, Budget, KeepShape, RepackInstance, Snapshot
 
 Document = dict[str, Any]
 MOST_PLACES = 60
@@ -23,13 +25,14 @@ class Case:
     """An instance, and what it is made of: movers as requests, and where they are.
 
     `state` is the machine without the movers, whose requests are these and those that start. `kept`
-    has the units of replaced jobs on hosts that are up.
+    has the units of replaced jobs on hosts that are up, `spares` the hosts of each spare.
     """
 
     instance: RepackInstance
     state: HierarchyState
     present: Mapping[str, Place]
     kept: Mapping[str, Place] = field(default_factory=dict)
+    spares: Mapping[str, frozenset[int]] = field(default_factory=dict)
 
     @property
     def requests(self) -> dict[str, Any]:
@@ -51,6 +54,14 @@ class Case:
     def used(self, place: Place) -> set[int]:
         """Return the hosts of a place."""
         return {host for units in place for host in units}
+
+    def claimed(self, name: str, place: Place) -> set[int]:
+        """Return the hosts that nobody else has: where it is, or all of a domain of its own."""
+        level, used = self.requests[name].exclusive, self.used(place)
+        if level is None:
+            return used
+        of = self.state.machine.domain_of[level].tolist()
+        return {host for host, domain in enumerate(of) if domain in {of[own] for own in used}}
 
     def read(self, placement: Document) -> Place:
         """Return the place of a document."""
@@ -200,7 +211,7 @@ def best_rooms(case: Case, most: int) -> list[int]:
     """Return by what moves may cost the most value that starts, by trying all."""
     best = [0] * (most + 1)
 
-    def room(case: Case, ways: Mapping[str, str]) -> tuple[int, ...]:
+    def room(case: Case, ways: Mapping[str, str], _: Any) -> tuple[int, ...]:
         moved = (name for name, way in ways.items() if way == "move")
         cost = sum(case.instance.costs.get(name, 1) for name in moved)
         return cost, sum(case.requests[n].value for n, way in ways.items() if way == "start")
@@ -223,16 +234,19 @@ def most_free(case: Any, most: int, blocks: Sequence[Collection[int]]) -> list[i
         cost = sum(case.instance.costs.get(name, 1) for name in moved)
         return cost, sum(used.isdisjoint(block) for block in blocks)
 
-    for cost, number in _plans(case, free, placed_too=True):
+    for cost, number in _plans(case, free, every_place=True):
         if cost <= most:
             best[cost] = max(best[cost], number)
     return list(itertools.accumulate(best, max))
 
 
 def _plans(
-    case: Any, count: Callable[..., tuple[int, ...]], *, placed_too: bool = False
+    case: Any, count: Callable[..., tuple[int, ...]], *, every_place: bool = False
 ) -> Iterator[tuple[int, ...]]:
-    """Yield what is counted of every plan, of who does what, and of the places if these count."""
+    """Yield what is counted of every plan, of who does what and the places.
+
+    Of places of the last job that use the same spares it is one, unless they all count.
+    """
     instance = case.instance
     names, requests = list(case.present), case.requests
     choices: list[list[tuple[str, Place | None]]] = []
@@ -253,15 +267,17 @@ def _plans(
     def go(k: int, done: list[str], placed: list[Any]) -> Iterator[tuple[int, ...]]:
         if k == len(every):
             ways = dict(zip(every, done, strict=True))
-            yield count(case, ways, placed) if placed_too else count(case, ways)
+            yield count(case, ways, placed)
             return
-        seen: set[str] = set()
+        seen: set[tuple[str, frozenset[str]]] = set()
         for way, place in choices[k]:
-            if k == len(every) - 1 and way in seen and not placed_too:
+            spares = _spares_in(case, every[k], place) if place is not None else ()
+            mark = way, frozenset(spares)
+            if k == len(every) - 1 and mark in seen and not every_place:
                 continue
             more = [*placed, (every[k], place)] if place is not None else placed
             if place is None or case.legal(more):
-                seen.add(way)
+                seen.add(mark)
                 yield from go(k + 1, [*done, way], more)
 
     yield from go(0, [], [])
@@ -301,16 +317,58 @@ def tiny_replacement(seed: int) -> Case | None:
     return Case(instance.model_copy(update=update), state, there, {name: kept})
 
 
-def figures(case: Any, ways: Mapping[str, str]) -> tuple[int, ...]:
-    """Return what the levels count of who does what; beyond all if a budget is not kept."""
+def spared(case: Case, seed: int) -> Case | None:
+    """Return a case in which some free hosts are spares; None if there is none."""
+    rng, whole, machine = random.Random(f"spares-{seed}"), case.instance, case.state.machine
+    free = [name for name in machine.host_names if rng.random() < 0.85]
+    alone = any(case.requests[name].exclusive is not None for name in case.present)
+    try:
+        snapshot = with_spares(whole.snapshot, ",".join(free))
+    except InputError:
+        return None
+    spares = [job for job in snapshot.running if job.id.startswith(SPARE_PREFIX)]
+    ends = dict.fromkeys((job.id for job in spares), 1) | whole.ends
+    moving = whole.moving and (alone or rng.random() < 0.5)
+    update = {"snapshot": snapshot, "ends": ends, "moving": moving}
+    instance = whole.model_copy(update=update)
+    hosts = {job.id: frozenset([machine.numbers[job.nodes]]) for job in spares}
+    return replace(case, instance=instance, spares=hosts)
+
+
+@cache
+def tiny_spares(seed: int) -> Case | None:
+    """Return a case in which some free hosts are spares, if any: a host has failed if possible."""
+    case = tiny_replacement(seed) or tiny_moves(seed)
+    return spared(case, seed)
+
+
+def _spares_in(case: Any, name: str, place: Any) -> set[str]:
+    """Return the spares that a job uses in a place."""
+    claimed = case.claimed(name, place)
+    return {spare for spare, own in case.spares.items() if not own.isdisjoint(claimed)}
+
+
+def figures(
+    case: Any, ways: Mapping[str, str], placed: Sequence[tuple[str, Any]] = ()
+) -> tuple[int, ...]:
+    """Return what the levels count of who does what; beyond all if a budget is not kept.
+
+    Spares are those that end, and those used in places.
+    """
     instance = case.instance
+    goes = [(name, place) for name, place in placed if ways[name] in ("move", "start")]
+    used = {spare for name, place in goes for spare in _spares_in(case, name, place)}
+    used |= ways.keys() & case.spares.keys()
+    ways = {name: way for name, way in ways.items() if name not in case.spares}
     changed = {name for name, way in ways.items() if way in ("move", "end")}
     ended = [name for name in changed if ways[name] == "end"]
     for budget in instance.budgets:
         if len(changed & {*budget.jobs}) > budget.most:
-            return (-1, *([0] * 3))
+            return (-1, *([0] * 4))
     cost = sum(instance.costs.get(name, 1) for name in changed if ways[name] == "move")
-    lost = [sum(instance.ends[name] for name in ended)] if instance.ends else []
+    lost = [len(used)] if case.spares else []
+    if len(instance.ends) > len(case.spares):
+        lost.append(sum(instance.ends[name] for name in ended))
     nodes = sum(case.requests[name].nodes for name in changed)
     return (sum(way == "start" for way in ways.values()), *lost, cost, nodes)
 
@@ -346,6 +404,8 @@ def replayed(document: Document, case: Any) -> tuple[int, ...] | None:
             if name not in target:
                 return None
             if not case.legal([*present, (name, target[name])]):
+                return None
+            if not _spares_in(case, name, target[name]) <= done.keys():
                 return None
         present = [(n, p) for n, p in present if n != name]
         if action not in ("end", "suspend"):

@@ -6,12 +6,14 @@ import itertools
 import math
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
 from tiny_moves import best_plan, budgets_of
-from topoplace.snapshot.schema import KeepShape, RepackInstance, Snapshot
+from topoplace.machine import parse_node_set
+from topoplace.placement.repack.spares import with_spares
+from topoplace.snapshot.schema import SPARE_PREFIX, KeepShape, RepackInstance, Snapshot
 
 Document = dict[str, Any]
 Chips = frozenset[int]
@@ -38,6 +40,7 @@ class PodCase:
     requests: Mapping[str, Asked]
     present: Mapping[str, Chips]
     kept: Mapping[str, Chips] = field(default_factory=dict)
+    spares: Mapping[str, Chips] = field(default_factory=dict)
 
     def places(self, name: str) -> Iterator[Chips]:
         """Yield where a mover or request may be."""
@@ -60,6 +63,10 @@ class PodCase:
 
     def used(self, place: Chips) -> Chips:
         """Return the chips of a place."""
+        return place
+
+    def claimed(self, name: str, place: Chips) -> Chips:
+        """Return the chips that nobody else has."""
         return place
 
     def read(self, placement: Document) -> Chips:
@@ -115,6 +122,23 @@ def tiny_pod(seed: int, *, replaced: bool = False) -> PodCase:
         if case is not None and best_plan(case)[1:-1] not in ((0,), (0, 0)):
             return case
     return case or tiny_pod(seed + 10_000, replaced=replaced)
+
+
+@cache
+def tiny_pod_of_spares(seed: int) -> PodCase:
+    """Return a case with a cube more, and spares; with an odd seed a job is replaced."""
+    case, rng = tiny_pod(seed, replaced=bool(seed % 2)), random.Random(f"spare-cubes-{seed}")
+    whole, volume = case.instance, math.prod(case.side)
+    num = case.num + 1
+    machine = whole.snapshot.machine.model_copy(update={"cubes": num})
+    snapshot = whole.snapshot.model_copy(update={"machine": machine})
+    snapshot = with_spares(snapshot, f"{rng.randint(0, num - 1) * volume}-{num * volume - 1}")
+    jobs = [job for job in snapshot.running if job.id.startswith(SPARE_PREFIX)]
+    ends = dict.fromkeys((job.id for job in jobs), 1) | whole.ends
+    update = {"snapshot": snapshot, "ends": ends, "moving": whole.moving and rng.random() < 0.7}
+    free = case.free | frozenset(range(case.num * volume, num * volume))
+    held = {job.id: frozenset(parse_node_set(job.nodes, num * volume).tolist()) for job in jobs}
+    return replace(case, instance=whole.model_copy(update=update), free=free, spares=held)
 
 
 def _drawn(rng: random.Random, *, replaced: bool) -> PodCase | None:

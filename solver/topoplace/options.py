@@ -490,6 +490,11 @@ class Repack(OfSnapshot):
         default=(),
         parse=listed,
     )
+    spares: str | None = option(
+        "SET|NODES",
+        "Hierarchies, trees and pods: nodes kept as spares: a node set of the snapshot, a "
+        "reservation or a list. As few as possible are used, on pods as whole cubes.",
+    )
     evict: Sequence[str] | Mapping[str, int] | str | None = option(
         "ID[=N],..|lower|all",
         "Running jobs that may be ended, and what that costs (default 1): those named, all, or "

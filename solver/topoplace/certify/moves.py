@@ -22,7 +22,13 @@ from topoplace.errors import number_of
 from topoplace.kinds import kind_named, kind_of_machine
 from topoplace.result import Interference
 from topoplace.result.placement import Action, RepackResult, RepackSolution
-from topoplace.snapshot.schema import DefragmentInstance, RepackInstance, Request, Snapshot
+from topoplace.snapshot.schema import (
+    SPARE_PREFIX,
+    DefragmentInstance,
+    RepackInstance,
+    Request,
+    Snapshot,
+)
 from topoplace.types import IntArray
 
 MOST_STEPS = 200_000
@@ -108,6 +114,8 @@ class Repacking:
     ----------
     costs, ends
         What it costs to move or end each mover, None if it may not.
+    losses
+        By level of what ends, whose ends it counts: of those that hold spares, then of others.
     budgets
         Movers, and how many of them may move or end.
     """
@@ -115,13 +123,18 @@ class Repacking:
     ground: Ground
     costs: Mapping[str, int | None]
     ends: Mapping[str, int | None]
+    losses: Mapping[str, frozenset[str]]
     budgets: Sequence[tuple[frozenset[str], int]]
-    has_ends: bool
 
-    @property
+    @cached_property
     def movers(self) -> Mapping[str, int]:
-        """The movers with their nodes."""
-        return self.ground.movers
+        """The movers with the nodes that count if they move or end."""
+        movers = self.ground.movers
+        return {name: 0 if _is_spare(name) else nodes for name, nodes in movers.items()}
+
+    def lost(self, name: str) -> list[int]:
+        """Return what the end of a job counts, by level of what ends."""
+        return [(self.ends[name] or 0) * (name in own) for own in self.losses.values()]
 
 
 def read_repacking(
@@ -167,9 +180,20 @@ def read_repacking(
         ground,
         {n: document.costs.get(n, 1) if moves(n) else None for n in ground.movers},
         {n: document.ends.get(n) for n in ground.movers},
+        _losses(document),
         [(frozenset({*own.jobs} & {*ground.movers}), own.most) for own in document.budgets],
-        bool(document.ends) and isinstance(document, RepackInstance),
     )
+
+
+def _is_spare(name: str) -> bool:
+    return name.startswith(SPARE_PREFIX)
+
+
+def _losses(document: Instance) -> dict[str, frozenset[str]]:
+    """Return by level of what ends, of an instance with some, whose ends it counts."""
+    spares = frozenset(filter(_is_spare, document.ends))
+    found = {"spares": spares, "ended": frozenset(document.ends) - spares}
+    return {name: own for name, own in found.items() if own}
 
 
 def _moving(kind: str, snapshot: Snapshot) -> str:
@@ -195,7 +219,7 @@ def _may_move(document: Instance) -> Callable[[str], bool]:
         for one in job.left_out or ()
         if one.option not in snapshot.ignored
     }
-    return lambda name: document.moving and name not in held
+    return lambda name: document.moving and name not in held and not _is_spare(name)
 
 
 # ---- The plan ------------------------------------------------------------------------------------
@@ -210,18 +234,19 @@ class Repack(Problem[RepackResult]):
     @property
     def levels(self) -> Sequence[tuple[str, str]]:
         """Name and sense of the levels: who ends counts where some may."""
-        ended = [("ended", "min")] if self.result.instance.ends else []
-        return [("started", "max"), *ended, ("moves", "min"), ("moved_nodes", "min")]
+        lost = [(name, "min") for name in _losses(self.result.instance)]
+        return [("started", "max"), *lost, ("moves", "min"), ("moved_nodes", "min")]
 
     def read(self) -> str:
         """Read the instance and return what it is."""
         rule = self.result.limits.interference
         self._repacking = read_repacking(self.result.instance, rule)
-        ground = self._repacking.ground
-        counts = (
-            f"{ground.num_running} running, {len(ground.movers)} may move, "
-            f"{len(ground.wanted)} start"
-        )
+        ground, spares = self._repacking.ground, len(self.result.instance.spares)
+        movers = sum(not _is_spare(name) for name in ground.movers)
+        counts = f"{ground.num_running - spares} running, {movers} may move, "
+        counts += f"{len(ground.wanted)} start"
+        if spares:
+            counts += f", {number_of(spares, 'spare')}"
         return f"{ground.text}, {counts}, {rule.value} interference"
 
     def follow(self, claims: Claims) -> bool:
@@ -263,10 +288,11 @@ def follow_plan(repacking: Repacking, solution: RepackSolution, claims: Claims) 
     claims.add("steps", lambda: _check_steps(repacking, found, solution))
     if repacking.budgets:
         claims.add("budgets", lambda: _check_budgets(repacking, {*ended, *moved}))
-    lost = sum(repacking.ends[name] or 0 for name in ended)
+    none = [0] * len(repacking.losses)
+    lost = [sum(own) for own in zip(none, *map(repacking.lost, ended), strict=True)]
     cost = sum(repacking.costs[name] or 0 for name in moved)
-    nodes = sum(ground.movers[name] for name in (*ended, *moved))
-    return [*([lost] if repacking.has_ends else []), cost, nodes]
+    nodes = sum(repacking.movers[name] for name in (*ended, *moved))
+    return [*lost, cost, nodes]
 
 
 def _places(repacking: Repacking, solution: RepackSolution) -> dict[str, Placed]:
@@ -449,9 +475,10 @@ class RepackOracle:
         cost = max((n or 0 for n in own.costs.values()), default=0)
         if self.makes_room:
             return self.weight, cost, max(ground.wanted.values(), default=0)
-        lost = max((n or 0 for n in own.ends.values()), default=0)
-        nodes = max(ground.movers.values(), default=0)
-        return (self.weight, *([lost] if own.has_ends else []), cost, nodes)
+        none = [0] * len(own.losses)
+        lost = map(max, zip(none, *map(own.lost, own.movers), strict=True))
+        nodes = max(own.movers.values(), default=0)
+        return (self.weight, *lost, cost, nodes)
 
     def may_replace(self, one: int, other: int) -> bool:
         """No request takes another's place."""
@@ -504,7 +531,8 @@ class RepackOracle:
             return gain - factors[1] * (own.costs[name] or 0)
         gain -= factors[-1] * own.movers[name]
         if ends:
-            return gain - factors[1] * (own.ends[name] or 0)
+            pairs = zip(factors[1:], own.lost(name), strict=False)
+            return gain - sum(factor * lost for factor, lost in pairs)
         return gain - factors[-2] * (own.costs[name] or 0)
 
     def _staying(

@@ -209,7 +209,7 @@ class HierarchyResult(PackingResult[HierarchyLevel, HierarchySolution, Snapshot]
 
 
 class RepackLevel(Level[int, Certificate]):
-    """A level: requests ``started``, what ends and moves cost, nodes of the jobs that do so."""
+    """A level: requests ``started``, spares used, what ends and moves cost, nodes of such jobs."""
 
 
 class Action(StrEnum):
@@ -240,7 +240,9 @@ class RepackSolution(Model):
 
     moves: list[AnyPlacement] = Field(description="running jobs that move, by `request`")
     placements: list[AnyPlacement] = Field(description="requests that start")
-    ended: list[Name] = Field(default_factory=list, description="running jobs that end")
+    ended: list[Name] = Field(
+        default_factory=list, description="running jobs that end, and spares that are used"
+    )
     steps: list[Step]
     suspended: list[Name] = Field(
         description="jobs that are suspended, so that the others move through free space"

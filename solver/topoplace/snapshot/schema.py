@@ -129,6 +129,9 @@ FREE_PREFIX: Final = "free:"
 RESERVATION_PREFIX: Final = "reservation:"
 """Begins the names of running jobs that are reservations: these never move or end."""
 
+SPARE_PREFIX: Final = "spare:"
+"""Begins the names of running jobs that hold a spare: these never move, and end if it is used."""
+
 
 class AnchoredModel(Model):
     """A shape that jobs may have, at anchors: ``seed + k * spacing`` in every dimension, wrapped.
@@ -1077,6 +1080,11 @@ class RepackInstance(_Moving):
         default_factory=list,
         description="hierarchies: running jobs that get hosts in place of those that are down",
     )
+
+    @property
+    def spares(self) -> list[str]:
+        """Running jobs that hold spares: those end, at the cost of a level of their own."""
+        return [name for name in self.ends if name.startswith(SPARE_PREFIX)]
 
     def wanted(self, waiting: Iterable[str]) -> list[str]:
         """Return the requests that moves make room for, of those that wait."""

@@ -92,9 +92,9 @@ class RepackPacking(PackingProblem):
         if self._makes_room:
             found[GOES, num:, levels.index("room")] = [-value for value in problem.site.values]
             return found
-        if "ended" in levels:
-            found[ENDS, :num, levels.index("ended")] = problem.ends
-        found[[GOES, ENDS], :num, levels.index("moved_nodes")] = problem.site.nodes[:num]
+        for name, lost in problem.losses.items():
+            found[ENDS, :num, levels.index(name)] = lost
+        found[[GOES, ENDS], :num, levels.index("moved_nodes")] = problem.nodes
         return found
 
     def reported(self, level: int, value: int) -> int:

@@ -20,6 +20,7 @@ from topoplace.machine.hostlist import NodeLists, format_host_list
 from topoplace.options import Repack, names_of
 from topoplace.packing.budget import Budget
 from topoplace.packing.problem import PackingProblem, Program, Subproblem
+from topoplace.placement.repack.spares import with_spares
 from topoplace.result import Interference
 from topoplace.snapshot import schema
 from topoplace.snapshot.held import OF_ITS_NODES, candidates_of
@@ -30,6 +31,7 @@ from topoplace.snapshot.schema import (
     MAX_COST,
     MAX_MOVES,
     RESERVATION_PREFIX,
+    SPARE_PREFIX,
     CubesModel,
     DefragmentInstance,
     HierarchyModel,
@@ -42,7 +44,7 @@ from topoplace.snapshot.schema import (
     TorusModel,
     TreeModel,
 )
-from topoplace.types import IntArray
+from topoplace.types import BoolArray, IntArray
 
 Levels = tuple[tuple[str, str], ...]
 ROOM_LEVELS: Levels = (("placed", "max"), ("moves", "min"), ("room", "max"))
@@ -209,13 +211,31 @@ class RepackProblem:
         """Names and senses of the levels."""
         if self.makes_room:
             return ROOM_LEVELS
-        ended = (("ended", "min"),) if self.instance.ends else ()
-        return (("started", "max"), *ended, ("moves", "min"), ("moved_nodes", "min"))
+        lost = [(name, "min") for name in self.losses]
+        return (("started", "max"), *lost, ("moves", "min"), ("moved_nodes", "min"))
 
     @property
     def num_movers(self) -> int:
         """How many running jobs may move or end."""
         return len(self.site.own)
+
+    @cached_property
+    def _is_spare(self) -> BoolArray:
+        """Which movers hold spares, shape ``(num_movers,)``."""
+        names = self.site.names[: self.num_movers]
+        return np.array([name.startswith(SPARE_PREFIX) for name in names], dtype=bool)
+
+    @cached_property
+    def losses(self) -> dict[str, IntArray]:
+        """What it costs to end each mover, by level: of spares first, then of jobs."""
+        ends, spares = self.instance.ends, getattr(self.instance, "spares", [])
+        found = {"spares": self.ends * self._is_spare} if spares else {}
+        return found | ({"ended": self.ends * ~self._is_spare} if len(ends) > len(spares) else {})
+
+    @cached_property
+    def nodes(self) -> IntArray:
+        """The nodes of each mover that count if it moves or ends: those of jobs."""
+        return np.array(self.site.nodes[: self.num_movers], dtype=np.int64) * ~self._is_spare
 
     @cached_property
     def stays(self) -> list[Seat]:
@@ -258,19 +278,22 @@ class RepackProblem:
                 self.site.values[s.request_idx - self.num_movers] for s in self.started(every)
             ]
             return [self.num_movers, cost, sum(values)]
-        lost = [int(self.ends[ended].sum())] if self.instance.ends else []
-        nodes = sum(self.site.nodes[q] for q in (*moved, *ended))
-        return [len(self.started(every)), *lost, cost, nodes]
+        lost = [int(own[ended].sum()) for own in self.losses.values()]
+        return [len(self.started(every)), *lost, cost, int(self.nodes[[*moved, *ended]].sum())]
 
 
 def may_change(instance: RepackInstance | DefragmentInstance) -> Callable[[str], bool]:
     """Return what says whether an instance lets a running job of a name move or end."""
     held = {name for budget in instance.budgets if not budget.most for name in budget.jobs}
     held |= {*instance.fixed, *getattr(instance, "replace", ())}
+    moves = _may_move(instance)
+    return lambda name: name not in held and (name in instance.ends or moves(name))
+
+
+def _may_move(instance: RepackInstance | DefragmentInstance) -> Callable[[str], bool]:
+    """Return what says whether a job may move: not where a rule is not modelled, and no spare."""
     stays = restricted(instance.snapshot)
-    return lambda name: (
-        name not in held and (name in instance.ends or (instance.moving and name not in stays))
-    )
+    return lambda name: instance.moving and name not in stays and not name.startswith(SPARE_PREFIX)
 
 
 def repack_problem(
@@ -297,16 +320,16 @@ def repack_problem(
     named = {"fixed": instance.fixed, "costs": [*instance.costs], "ends": [*instance.ends]}
     named["replace"] = replaced = getattr(instance, "replace", [])
     named |= {f"budgets[{k}].jobs": own.jobs for k, own in enumerate(instance.budgets)}
+    jobs = [name for name in running if not name.startswith(SPARE_PREFIX)]
     for where, names in named.items():
-        require_names(names, running, where, "running jobs, each once")
+        known = jobs if where == "replace" else running
+        require_names(names, known, where, "running jobs, each once")
     if not instance.moving and not instance.ends and not replaced:
         raise InputError("jobs that may move, or some that may end", field="ends", found="neither")
     site: Site = make(snapshot, [queued[name] for name in start], instance, interference)
     movers = {name: q for q, name in enumerate(site.names[: len(site.own)])}
-    stays = restricted(instance.snapshot)
-    costs = [
-        instance.costs.get(name, 1) * (instance.moving and name not in stays) for name in movers
-    ]
+    moves = _may_move(instance)
+    costs = [instance.costs.get(name, 1) * moves(name) for name in movers]
     ends = [instance.ends.get(name, 0) for name in movers]
     budgets = tuple(
         (frozenset(movers[name] for name in own.jobs if name in movers), own.most)
@@ -361,6 +384,8 @@ def instance_of(snapshot: Snapshot, asked: Repack) -> RepackInstance | Defragmen
     The space is for the queue by default, if there is one.
     """
     start, defragment, room = names_of(asked.start), asked.defragment, asked.room
+    if asked.spares is not None and defragment is None:
+        snapshot = with_spares(snapshot, asked.spares)
     shared = _shared(snapshot, asked)
     if defragment is None:
         if not start and not asked.replace:
@@ -368,7 +393,8 @@ def instance_of(snapshot: Snapshot, asked: Repack) -> RepackInstance | Defragmen
         for name, given in (("room", room), ("node_class", asked.node_class)):
             if given is not None:
                 raise InputError("defragment beside it", field=name, value=given)
-        ends = _ends(snapshot, asked.evict, start)
+        spares = (n for n in map(job_name, snapshot.running) if n.startswith(SPARE_PREFIX))
+        ends = dict.fromkeys(spares, 1) | _ends(snapshot, asked.evict, start)
         replaced = [*names_of(asked.replace)]
         moving = not asked.no_moves
         return RepackInstance(start=[*start], replace=replaced, ends=ends, moving=moving, **shared)
@@ -376,6 +402,8 @@ def instance_of(snapshot: Snapshot, asked: Repack) -> RepackInstance | Defragmen
         raise InputError("no requests beside defragment", field="start", value=",".join(start))
     if asked.evict or asked.no_moves or asked.replace:
         raise InputError("no ends beside defragment", field="evict", found="some")
+    if asked.spares is not None:
+        raise InputError("no spares beside defragment", field="spares", value=asked.spares)
     if not 0 <= defragment <= MAX_MOVES:
         raise InputError(f"from 0 to {MAX_MOVES}", field="defragment", value=defragment)
     own = _room_of(snapshot, room, asked.node_class)

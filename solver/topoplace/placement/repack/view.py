@@ -22,7 +22,7 @@ from topoplace.result.placement import Action, RepackResult, RepackSolution
 from topoplace.result.several import Frontier, Point
 from topoplace.snapshot.machines import prepare_any, resolve_machine
 from topoplace.snapshot.running import job_name, restricted
-from topoplace.snapshot.schema import PrismModel, Room, RunningJob, Snapshot
+from topoplace.snapshot.schema import SPARE_PREFIX, PrismModel, Room, RunningJob, Snapshot
 
 _MOVES = 1  # the level of plans that make room
 
@@ -163,21 +163,27 @@ def plan_lines(result: RepackResult) -> list[str]:
     if solution is None:
         return ["no plan found"]
     start, num = [*result.instance.start, *result.instance.replace], len(solution.placements)
+    spares = result.instance.spares
     if num < len(start):
         proven = result.bound == num
         why = "cannot start, however the others move" if proven else "not started"
-        if proven and result.instance.ends:
+        if proven and len(result.instance.ends) > len(spares):
             why += " or end"
+        if proven and spares:
+            why += ", with all spares"
         left = sorted({*start} - {placement.request for placement in solution.placements})
         found = f"{len(left)} of {number_of(len(start), 'request')} {why}: {', '.join(left)}"
         if num == 0:
             return [found, *_stay_lines(result.instance.snapshot)]
     else:
         found = f"{num} of {number_of(num, 'request')} can start"
-    jobs = {job_name(job) for job in result.instance.snapshot.running}
+    jobs = {job_name(job) for job in result.instance.snapshot.running} - {*spares}
     told = f"{len(solution.moves)} of {number_of(len(jobs), 'running job')} to move"
-    if result.instance.ends:
-        told += f", {len(solution.ended)} to end"
+    if len(result.instance.ends) > len(spares):
+        told += f", {sum(name not in spares for name in solution.ended)} to end"
+    if spares:
+        used = sum(name in spares for name in solution.ended)
+        told += f", {used} of {number_of(len(spares), 'spare')} used"
     return [f"{found}; {told}", *step_lines(result.instance.snapshot, solution)]
 
 
@@ -193,6 +199,8 @@ def step_lines(snapshot: Snapshot, solution: RepackSolution, level: str | None =
         old = " ".join(map(_text, jobs.get(step.job, [])))
         if step.action is Action.MOVE:
             told = f"move {step.job} from {old} to {to[step.job]}"
+        elif step.action is Action.END and step.job.startswith(SPARE_PREFIX):
+            told = f"use {step.job.replace(':', ' ')}"
         elif step.action in (Action.SUSPEND, Action.END):
             told = f"{step.action} {step.job} on {old}"
         else:
