@@ -52,6 +52,8 @@ def timed(rng: random.Random, order: str) -> dict[str, Any]:
             request["walltime"] = rng.randint(0, 4)
         for part in request.get("parts", [request]):
             part.pop("balance", None)
+    if order == "backfill" and rng.random() < 0.4:
+        document["window"] = rng.randint(0, 3)
     return document | {"order": order}
 
 
@@ -140,7 +142,8 @@ class Brute:
             elif self.document["order"] == "backfill" and reserved is None:
                 ends = {j["ends"] for j in self.document["running"] if "ends" in j}
                 ends |= {self.lasts[o] for o in started if self.lasts[o] is not None}
-                times = [t for t in sorted(ends) if self.together(started, name, t)]
+                last = self.document.get("window", 9)
+                times = [t for t in sorted(ends) if t <= last and self.together(started, name, t)]
                 reserved = (name, times[0]) if times else None
         return set(started), reserved
 
@@ -391,6 +394,39 @@ def test_a_reservation_in_a_domain_that_is_not_its_own_is_refused(rule: dict[str
     other = {"a0": "a1", "a1": "a0"}[placed["nodes"]]
     reserved["parts"][0]["shares"][0]["hosts"] = other
     assert not tp.check(result).holds
+
+
+def test_a_reservation_after_the_window_is_none() -> None:
+    hosts = [{"hosts": "a[0-3]", "domains": ["a"]}]
+    document = {
+        "schema": "topoplace.snapshot/1",
+        "name": "window",
+        "machine": {"kind": "hierarchy", "name": "m", "levels": ["rack", "host"], "hosts": hosts},
+        "running": [{"id": "r", "nodes": "a0", "ends": 60}, {"id": "s", "nodes": "a1", "ends": 90}],
+        "queue": [
+            {"id": "large", "nodes": 4},
+            {"id": "next", "nodes": 3},
+            {"id": "long", "nodes": 2},
+        ],
+        "order": "backfill",
+    }
+    found = {window: solved(document | {"window": window}) for window in (None, 90, 89, 59)}
+    reserved = {window: own.levels[0].certificate.reserved for window, own in found.items()}
+    assert [own and (own.request, own.at) for own in reserved.values()] == [
+        ("large", 90),
+        ("large", 90),
+        ("next", 60),
+        None,
+    ]
+    assert [[p.request for p in own.placements] for own in found.values()] == [[], [], [], ["long"]]
+    assert all(own.check().verified for own in found.values())
+    line = "backfill: no reservation, as none could begin within 89 s: large"
+    assert line in str(found[89]).splitlines()
+    for window in (89, 59):
+        for made, said in ((None, window), (window, None)):
+            forged = found[made].model_dump(mode="json", by_alias=True)
+            forged["instance"]["window"] = said
+            assert not tp.check(forged).holds
 
 
 def forgeries(result: dict[str, Any], rng: random.Random) -> Iterator[dict[str, Any]]:

@@ -82,6 +82,36 @@ def test_node_states(tmp_path, use, states):
         assert {name: node.use for name, node in read_slurm_nodes(path).items()} == {"n1": use}
 
 
+def test_a_node_whose_state_or_number_is_not_understood_is_named(tmp_path):
+    line = "NodeName=n1 State={} RealMemory={}\n"
+    for state, memory, odd in (
+        ("IDEL", "1000", "State=IDEL"),
+        ("IDLE+NEW", "1000", "State=IDLE+NEW"),
+        ("IDLE", "125G", "RealMemory=125G"),
+        ("DOWN*+DRAIN", "1000", ""),
+        ("IDLE+CLOUD+POWERED_DOWN", "N/A", ""),
+    ):
+        (node,) = read_slurm_nodes(written(tmp_path, line.format(state, memory))).values()
+        assert node.odd == odd
+
+
+WHOLE = "NodeName={} CoresPerSocket=8 State=IDLE+DRAIN Partitions=p CfgTRES=cpu=8 AllocTRES=\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (WHOLE.format("n1") + "NodeName=n2 CoresPerSocket=8 State=IDLE", 2),
+        (WHOLE.format("n1") + "NodeName=n2 CoresPerSocket=8 State=IDLE\n", 2),
+        ("NodeName=n1 State=IDLE Partitions=p\nNodeName=n2 State=IDLE\n", 2),
+        ("NodeName=n1 CoresPerSocket=8 State=IDLE", 1),
+    ],
+)
+def test_nodes_of_a_listing_that_was_cut_off_are_not_open(text, line, tmp_path):
+    with pytest.raises(InputError, match=f"line {line}: expected a whole record"):
+        read_slurm_nodes(written(tmp_path, text))
+
+
 def test_jobs_of_both_forms_are_the_same():
     text, listed = (read_slurm_jobs(LISTINGS / f"squeue.{form}") for form in ("txt", "json"))
     assert text.running == listed.running

@@ -92,6 +92,9 @@ RESTRICTING = [
     ("hold", {"hold": True}),
     ("hold", {"priority": number(0)}),
     ("hold", {"state_reason": "JobHeldUser"}),
+    ("hold", {"job_state": ["PENDING", "REQUEUE_HOLD"]}),
+    ("hold", {"job_state": ["PENDING", "SPECIAL_EXIT"]}),
+    ("hold", {"job_state": ["PENDING", "RESV_DEL_HOLD"]}),
     ("licenses", {"licenses": "matlab:2"}),
     ("licenses", {"state_reason": "Licenses"}),
     ("limits", {"state_reason": "QOSMaxJobsPerUserLimit"}),
@@ -194,7 +197,8 @@ def test_tasks_of_an_array_beyond_its_throttle_are_held(tmp_path):
 
 def test_the_order_of_priorities_is_said_not_to_be_modelled(tmp_path):
     model = snapshot_of(tmp_path, [entry(1), entry(2)])
-    assert [(one.request, one.option) for one in model.snapshot.left_out] == [(None, "order")]
+    own = [(one.request, one.option) for one in model.snapshot.left_out]
+    assert own == [(None, "order"), (None, "reservations"), (None, "window")]
 
 
 # ---- squeue -o, and scontrol show job ------------------------------------------------------------

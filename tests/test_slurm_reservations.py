@@ -53,7 +53,12 @@ def eight(state: str = "IDLE", busy: int | None = None) -> str:
 
 def ahead(model: tp.Model) -> set[str]:
     own = model.snapshot.left_out
-    return {one.option for one in own if one.request is None} - {"order", "plans"}
+    return {one.option for one in own if one.request is None} - {
+        "order",
+        "plans",
+        "reservations",
+        "window",
+    }
 
 
 @pytest.mark.parametrize("state", ["IDLE", "IDLE+RESERVED", "IDLE+MAINTENANCE+RESERVED"])

@@ -99,7 +99,8 @@ class _Order:
         if wait is not None and wait.ever:
             if not self._reserves:
                 raise RefusedError(f"{request.id}: when jobs end is not asked in this order")
-            self._require_apart(self._problem.later(None, request.id), wait, request.id)
+            last = self._problem.later(self._snapshot.window, request.id)
+            self._require_apart(last, wait, request.id)
             self._never.add(request.id)
             return True
         if wait is not None:
@@ -112,6 +113,9 @@ class _Order:
 
     def _is_earliest(self, own: Reserved) -> bool:
         """Follow a reservation; return whether it is proven that there is no earlier one."""
+        window = self._snapshot.window
+        if window is not None and own.at > window:
+            raise RefusedError(f"{own.request}: a reservation in {own.at} s, after the window")
         self._require_apart(self._oracle, own.now, own.request)
         ends = {job.ends for job in self._snapshot.running if job.ends is not None}
         before = {*self._before}

@@ -224,6 +224,7 @@ class InOrderSearch:
         every = [q for q, name in enumerate(packing.names) if name in priority]
         self.order = sorted(every, key=lambda q: -priority[packing.names[q]])
         self._later = later if snapshot.order is Order.BACKFILL else None
+        self._window = snapshot.window
         self.queue = Queue(packing, budget, seed)
         self.waits: list[Wait] = []
         self._reserved: Reserved | None = None
@@ -254,7 +255,7 @@ class InOrderSearch:
         return False
 
     def _reserve(self, q: int, now: Together) -> bool:
-        """Find when a request starts at the earliest, or prove that it never can.
+        """Find when a request starts at the earliest, or prove that it cannot within the window.
 
         Returns
         -------
@@ -270,8 +271,10 @@ class InOrderSearch:
             then = Queue(self._later.at(seconds, q), self.budget, self._seed)
             return then.together([*beside, q]), then
 
-        ok, found = at(None)[0], cast(Queue | None, None)
+        ok, found = at(self._window)[0], cast(Queue | None, None)
         ends, first = self._later.ends(beside), -1
+        if self._window is not None:
+            ends = [end for end in ends if end <= self._window]
         if ok is not True:
             if ok is False:
                 return False

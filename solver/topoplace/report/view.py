@@ -347,14 +347,24 @@ class View:
     # ---- What the screen shows
 
     def about(self) -> list[str]:
-        """Return lines before the table of levels: that nothing has a reservation, if so."""
+        """Return lines before the table of levels: what has no reservation, if so."""
         snapshot = self.result.instance
         if getattr(snapshot, "order", None) is not Order.BACKFILL:
             return []
         limits = [job.ends for job in snapshot.running] + [one.walltime for one in snapshot.queue]
         if any(limit is not None for limit in limits):
-            return []
+            return self._beyond()
         return ["backfill: no job has a time limit, so none that waits has a reservation"]
+
+    def _beyond(self) -> list[str]:
+        """Return a line on the requests that cannot start within the window of reservations."""
+        window = self.result.instance.window
+        waits = getattr(self.result.levels[0].certificate, "waits", ())
+        names = [wait.request for wait in waits if wait.ever]
+        if window is None or not names:
+            return []
+        text = ", ".join([*names[:8], *(["..."] if len(names) > 8 else [])])
+        return [f"backfill: no reservation, as none could begin within {window:,} s: {text}"]
 
     def left(self) -> str:
         """Return what a line says of the room that is left, after who starts; most say nothing."""

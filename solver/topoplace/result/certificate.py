@@ -141,7 +141,8 @@ class Together(Model):
 class Wait(Together):
     """A request that waits, as it cannot start alongside those before it that do.
 
-    With `ever` it could not, either, if every running job that has an end had ended.
+    With `ever` it could not, either, if every running job that has an end had ended, or, where
+    reservations have a window, all that end within it.
     """
 
     request: Name

@@ -158,16 +158,17 @@ def _finite(text: str) -> float:
     return number
 
 
-def read_bytes(path: str | Path) -> bytes:
+def read_bytes(path: str | Path, *, any_kind: bool = False) -> bytes:
     """Return a file's content, refusing what cannot be read or is too large to be a document.
 
     A path that is no file may be the name of a shipped snapshot; ``-`` stands for standard input.
+    A file of a foreign kind is refused, unless `any_kind` will do.
     """
     if str(path) == STDIN:
         text = _content_of(sys.stdin.buffer)
     else:
         text = _read(file_meant(path), MAX_DOCUMENT_BYTES + 1)
-    what = foreign_kind(text)
+    what = None if any_kind else foreign_kind(text)
     if what is not None:
         raise ForeignError("a file of a kind that topoplace reads", file=str(path), found=what)
     return _as_utf8(text, str(path))

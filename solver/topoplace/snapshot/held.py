@@ -52,6 +52,15 @@ OF_ITS_NODES = "stays"
 PLANS = "plans"
 """The option, of no request, that a scheduler plans more than the nodes that a job would take."""
 
+RESERVATIONS = "reservations"
+"""The option, of no request, that a scheduler has more reservations than the order backfill."""
+
+WINDOW = "window"
+"""The option, of no request, that it is not seen within which time a scheduler reserves."""
+
+_OF_BACKFILL = frozenset((RESERVATIONS, WINDOW))
+"""Options, of no request, that say nothing about other orders."""
+
 _MOST_NAMES = 3  # in a line
 
 _MAX_NAME = 120  # of a job of which there are several, so that the others have room for a number
@@ -208,7 +217,8 @@ def left_out_text(snapshot: Snapshot, releases: str = "--ignore") -> str | None:
         parts.append(f"ignored: {counts_text(ignored)}")
     whole = {(one.option, one.value) for one in snapshot.left_out if one.request is None}
     unseen = [value for option, value in sorted(whole) if option == NOT_SEEN]
-    apart = NOT_SEEN, FOR_NOW, ELSEWHERE
+    apart = {NOT_SEEN, FOR_NOW, ELSEWHERE}
+    apart |= _OF_BACKFILL if snapshot.order is not Order.BACKFILL else set()
     whole = {(option, value) for option, value in whole if option not in apart}
     parts += [f"not seen in this listing: {value}" for value in unseen]
     if whole:

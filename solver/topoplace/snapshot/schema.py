@@ -580,6 +580,7 @@ class Order(StrEnum):
     starts that fits alongside those before it that do; those of higher priority come first, and
     equal ones stand as in the queue. With ``backfill``, the first that waits has a reservation
     also, at the earliest time at which it can start, and others start only if they do not delay it.
+    One that cannot start within the `window` of the snapshot has none, and the next one has it.
     """
 
     VALUE = "value"
@@ -863,7 +864,13 @@ class Snapshot(_Sparse):
     """A machine at one moment: node states, running jobs, the queue, and the site's weights."""
 
     sparse = dict(  # noqa: C408
-        left_out=[], ignored=[], sets={}, order=Order.VALUE, value=Counted.NODES, free=None
+        left_out=[],
+        ignored=[],
+        sets={},
+        order=Order.VALUE,
+        window=None,
+        value=Counted.NODES,
+        free=None,
     )
 
     schema_version: Annotated[Literal["topoplace.snapshot/1"], Field(alias="schema")]
@@ -889,6 +896,9 @@ class Snapshot(_Sparse):
     queue: list[Request] = Field(default_factory=list)
     order: Annotated[Order, Field(strict=False)] = Field(
         default=Order.VALUE, description="what decides who starts"
+    )
+    window: Annotated[int, Field(ge=0, le=1 << 40)] | None = optional(
+        "order `backfill`: seconds from now within which a reservation begins; one later is none"
     )
     value: Annotated[Counted, Field(strict=False)] = Field(
         default=Counted.NODES, description="what the value of requests counts; `gpus`: hierarchies"

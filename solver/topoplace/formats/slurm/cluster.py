@@ -13,6 +13,7 @@ from typing import Any
 from topoplace.errors import InputError, number_of
 from topoplace.formats.declared import MAX_VALUE, left_out, of_request
 from topoplace.formats.slurm.blocks import BLOCK, asked_of_blocks
+from topoplace.formats.slurm.config import SlurmConfig
 from topoplace.formats.slurm.features import Constraint, Form, constraint_of
 from topoplace.formats.slurm.fields import SHARED_NODES, UNSAID
 from topoplace.formats.slurm.jobs import SlurmJobs, Wants
@@ -44,6 +45,8 @@ from topoplace.snapshot.held import (
     PREFERENCE,
     RESERVATION_END,
     RESERVATION_LATER,
+    RESERVATIONS,
+    WINDOW,
 )
 from topoplace.snapshot.hierarchy_state import hierarchy_of, prepare_hierarchy
 from topoplace.snapshot.running import Began, as_asked
@@ -80,6 +83,7 @@ class SlurmCluster:
     partitions: Mapping[str, SlurmPartition] | None = None
     reservations: Mapping[str, SlurmReservation] | None = None
     topology: SlurmTopology | None = None
+    config: SlurmConfig = field(default_factory=SlurmConfig)
 
 
 def snapshot_of_slurm(
@@ -149,11 +153,7 @@ def snapshot_of_slurm(
         *queue.held,
     ]
     if len(queue.fitting) > 1:
-        order = "of Slurm's priorities"
-        held.append(LeftOut(option=ORDER, value=order))
-        if sharing is not None:
-            value = "of whole nodes, as Slurm's backfill makes them even where jobs share nodes"
-            held.append(LeftOut(option=PLANS, value=value))
+        held += _of_plans(cluster, sharing)
     held += _for_audits(machine, cluster, queue.fitting, names)
     if queue.fitting and jobs.unseen:
         held.append(LeftOut(option=NOT_SEEN, value=", ".join(jobs.unseen)))
@@ -182,6 +182,7 @@ def snapshot_of_slurm(
         ),
         queue=[holds.with_sets(request) for request in queue.fitting],
         sets=dict(sorted(holds.sets.items())),
+        window=cluster.config.seconds if queue.fitting else None,
         left_out=held,
         source="a Slurm topology, node states and job list",
     )
@@ -197,7 +198,38 @@ def snapshot_of_slurm(
     }
     notes = [f"{number_of(len(running), 'job')} running, {len(queue.fitting)} queued"]
     notes += [f"{what}: {count}" for what, count in counts.items() if count]
+    notes += _not_understood(cluster, queue.fitting, sharing)
     return snapshot, (*notes, *jobs.notes)
+
+
+def _of_plans(cluster: SlurmCluster, sharing: Sharing | None) -> Iterator[LeftOut]:
+    """Yield what is not modelled of the order in which Slurm starts jobs, and of its plans."""
+    yield LeftOut(option=ORDER, value="of Slurm's priorities")
+    value = "of each job that waits, as Slurm's backfill makes them; here of the first alone"
+    yield LeftOut(option=RESERVATIONS, value=value)
+    if cluster.config.window is None:
+        seconds = f"{cluster.config.seconds:,} s for reservations"
+        value = f"of {seconds}, Slurm's default (bf_window of slurm.conf is not seen)"
+        yield LeftOut(option=WINDOW, value=value)
+    if sharing is not None:
+        value = "of whole nodes, as Slurm's backfill makes them even where jobs share nodes"
+        yield LeftOut(option=PLANS, value=value)
+
+
+def _not_understood(
+    cluster: SlurmCluster, queue: Sequence[Request], sharing: Sharing | None
+) -> Iterator[str]:
+    """Yield notes on what is odd of nodes, and on whether jobs are given memory."""
+    odd = [f"{name} {one.odd}" for name, one in (cluster.nodes or {}).items() if one.odd]
+    if odd:
+        yield f"not understood of nodes (a state so counts as down): {_counted(odd)}"
+    wants = [cluster.jobs.wants[request.id] for request in queue]
+    wanted = any(one.memory or one.memory_per_cpu for one in wants)
+    if sharing is not None and not sharing.sees_memory and wanted:
+        yield (
+            "not seen: whether jobs are given memory (SelectTypeParameters of slurm.conf); "
+            "placed as if they are"
+        )
 
 
 def _entries(
@@ -297,7 +329,8 @@ def _sharing(
             return f"several jobs may have a CPU of partition {name} (OverSubscribe)"
     if cluster.jobs.select and cluster.jobs.sharing:
         return f"whole sockets or boards (select_type of job_resources: {cluster.jobs.select})"
-    return sharing_of(machine, cluster.nodes, cluster.jobs, names)
+    known = cluster.config.has_memory
+    return sharing_of(machine, cluster.nodes, cluster.jobs, names, has_memory=known)
 
 
 def _document(

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from topoplace.errors import InputError, blamed_on
 from topoplace.formats.slurm.cluster import SlurmCluster, snapshot_of_slurm
+from topoplace.formats.slurm.config import SlurmConfig, read_slurm_config
 from topoplace.formats.slurm.jobs import SlurmJobs, read_slurm_jobs
 from topoplace.formats.slurm.nodes import read_slurm_nodes, read_slurm_partitions
 from topoplace.formats.slurm.reservations import read_slurm_reservations
@@ -21,6 +22,7 @@ NAMES = {
     "jobs": ("squeue.json", "jobs.json", "squeue.txt", "jobs.txt"),
     "partitions": ("partitions.txt",),
     "reservations": ("reservations.json", "reservations.txt"),
+    "config": ("slurm.conf", "config.txt"),
 }
 """What the files of a folder are called, by what they hold; the first of several is read."""
 
@@ -41,6 +43,7 @@ class SlurmFiles:
     jobs: File | None = None
     partitions: File | None = None
     reservations: File | None = None
+    config: File | None = None
 
 
 def slurm_files(folder: File, topology_name: str | None = None) -> SlurmFiles | None:
@@ -85,6 +88,7 @@ def read_slurm_cluster(files: SlurmFiles, name: str | None) -> tuple[Snapshot, t
         partitions,
         None if files.reservations is None else read_slurm_reservations(files.reservations),
         topology,
+        SlurmConfig() if files.config is None else read_slurm_config(files.config),
     )
     with blamed_on(str(files.jobs)):
         snapshot, notes = snapshot_of_slurm(machine, cluster, name or machine.name)

@@ -44,6 +44,7 @@ _ENDED = {
     *("BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED"),
     *("NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED", "REVOKED", "TIMEOUT"),
 }
+_ON_HOLD = {"REQUEUE_HOLD", "SPECIAL_EXIT", "RESV_DEL_HOLD"}
 _FLAGS = {"LAUNCH_FAILED", "RECONFIG_FAIL", "POWER_UP_NODE", "EXPEDITING", "UPDATE_DB"}
 """What a state may say besides: neither that a job holds nodes nor that it does not."""
 
@@ -82,6 +83,8 @@ class Wants:
         is not said.
     all_memory
         Whether it wants all memory of its nodes (``--mem=0``).
+    no_memory
+        Whether the memory that it wants is said to be 0: where jobs are given memory, that is all.
     switches
         The most leaf switches it may have; 0 without a limit, -1 if that may be over.
     switches_for_now
@@ -125,6 +128,7 @@ class Wants:
     prefers: str = ""
     contiguous: bool = False
     left_free: int = 0
+    no_memory: bool = False
 
 
 @dataclass(frozen=True)
@@ -379,6 +383,7 @@ def _wants(entry: Entry) -> Wants:
         entry.text("prefer"),
         bool(given_text(entry.values.get("contiguous"))),
         _left_free(entry),
+        _no_memory(entry),
     )
 
 
@@ -403,6 +408,14 @@ def _all_memory(entry: Entry) -> bool:
     amounts = entry.megabytes("memory_per_node") or entry.megabytes("memory_per_cpu")
     told = amounts or entry.text("memory_per_tres")
     return not told and re.search(r"(?:^|,)mem=", entry.text("tres_req_str")) is not None
+
+
+def _no_memory(entry: Entry) -> bool:
+    """Return whether a listing says that a job wants 0 MB of each node, and none by CPU or GPU."""
+    said = entry.values.get("memory_per_node")
+    is_set = said.get("set") is True if isinstance(said, dict) else said is not None
+    amounts = entry.megabytes("memory_per_node") or entry.megabytes("memory_per_cpu")
+    return is_set and not amounts and not entry.text("memory_per_tres")
 
 
 def _least_nodes(entry: Entry) -> int | None:
@@ -455,6 +468,9 @@ def _by_fields(entry: Entry, num_nodes: int) -> Iterator[LeftOut]:
     """Yield restrictions that more than one field tells of, or that depend on the moment."""
     if entry.values.get("hold") is True or entry.number("priority") == 0:
         yield left_out("hold", "", "priority")
+    flags = {word.upper() for word in entry.words("job_state")} & _ON_HOLD
+    if flags:
+        yield left_out("hold", ", ".join(sorted(flags)), "job_state")
     reason = entry.text("state_reason")
     option = option_of_reason(reason)
     if option is not None:

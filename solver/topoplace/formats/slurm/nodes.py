@@ -22,9 +22,30 @@ from topoplace.formats.text import require_once, text_of
 from topoplace.machine.hostlist import NodeLists
 from topoplace.snapshot.faults import kind_of_json
 
+File = str | Path
+
 _RESERVED = {"RESERVED", "MAINT", "MAINTENANCE"}
 _OPEN = {"IDLE", "PLANNED", "CLOUD", "DYNAMIC_NORM", "POWERED_DOWN", "POWERING_UP"}
 _HELD = {"ALLOCATED", "MIXED", "COMPLETING"}
+_OTHERS = {
+    *("BLOCKED", "DOWN", "DRAIN", "DRAINED", "DRAINING", "DYNAMIC_FUTURE", "ERROR", "EXTERNAL"),
+    *(
+        "FAIL",
+        "FAILED",
+        "FAILING",
+        "FUTURE",
+        "INVAL",
+        "INVALID",
+        "INVALID_REG",
+        "NET",
+        "NOT_RESPONDING",
+    ),
+    *("NO_RESPOND", "PARTIAL", "PERFCTRS", "POWERING_DOWN", "POWER_DOWN", "POWER_DRAIN"),
+    *("POWER_UP", "REBOOT", "REBOOT_CANCEL", "REBOOT_ISSUED", "REBOOT_REQUESTED"),
+    *("RES", "RESUME", "UNDRAIN", "UNKNOWN"),
+}
+"""States and flags of nodes that take no jobs."""
+
 NOTHING = {"", "(null)", "N/A", "n/a", "NO", "UNLIMITED", "None", "NONE"}
 
 
@@ -44,6 +65,8 @@ class SlurmNode:
     ----------
     unreserved
         What `use` would be without the reservation that its state may name.
+    odd
+        A state or a number that is not understood, as the listing has it; empty if there is none.
     seen
         The last moment that it tells of, as a local time.
     """
@@ -61,6 +84,7 @@ class SlurmNode:
     unreserved: NodeUse = NodeUse.OPEN
     seen: int | None = None
     weight: int | None = None  # Slurm takes nodes of less weight first
+    odd: str = ""
 
     @property
     def cores(self) -> int | None:
@@ -211,7 +235,10 @@ def entries_in(path: str | Path, key: str, table: Table) -> Iterator[tuple[str, 
         raise InputError(expected, file=str(path), found=document)
     records = ((place, line, settings_of(line)) for place, line in records_of(text, key))
     place_of: dict[str, str] = {}
-    for place, said, settings in records if in_json is None else in_json:
+    records = [*records] if in_json is None else in_json
+    if in_json is None and table is SCONTROL_NODE:
+        _require_whole(text, records, path)
+    for place, said, settings in records:
         with blamed_on(path, place):
             name = settings.get(key, "")
             if not said.startswith(f"{key}=") or not name or "State" not in settings:
@@ -221,6 +248,30 @@ def entries_in(path: str | Path, key: str, table: Table) -> Iterator[tuple[str, 
     if not place_of:
         expected = f"at least one line {key}=..., as {table.title} -o writes"
         raise InputError(expected, file=str(path), found="an empty file")
+
+
+_LAST = "CfgTRES"
+"""The last key of a node that is needed, and every node has since Slurm 17.02."""
+
+
+def _require_whole(text: str, records: list[tuple[str, str, dict[str, str]]], path: File) -> None:
+    """Raise `InputError` if a record ends before its end, as where a listing was cut off.
+
+    A node in no partition has no ``Partitions``.
+    """
+    lacking = [place for place, _, settings in records if _LAST not in settings]
+    if not lacking:
+        return
+    key, cut = _LAST, len(lacking) < len(records)
+    if not cut:
+        *others, (_, _, last) = records
+        key = "Partitions"
+        cut = key not in last and bool(others) and all(key in own for _, _, own in others)
+        if not cut and "CoresPerSocket" in last:  # as scontrol writes it, to the end of a line
+            key, cut = _LAST, not text.endswith("\n")
+    if cut:
+        expected = f"a whole record, to {key}=... (the listing was cut off)"
+        raise InputError(expected, file=str(path), field=lacking[-1], found="the end of it before")
 
 
 def _nodes_of_json(text: str) -> list[tuple[str, str, dict[str, str]]] | None:
@@ -276,12 +327,28 @@ def read_slurm_nodes(path: str | Path) -> dict[str, SlurmNode]:
             NodeUse.CLOSED if owned else _use_of(settings["State"], _RESERVED),
             local_moment(settings.get("LastBusyTime", ""))[0],
             _number(settings, "Weight"),
+            _odd(settings),
         )
     return found
 
 
+def _odd(settings: Mapping[str, str]) -> str:
+    """Return the state or number of a node that is not understood; empty if there is none."""
+    known = _OPEN | _HELD | _RESERVED | _OTHERS
+    if {word.rstrip("*~#!%$@^-") for word in _words_of(settings["State"])} - known:
+        return f"State={settings['State']}"
+    keys = ("CPUEfctv", "CPUTot", "CPUAlloc", "RealMemory", "AllocMem", "MemSpecLimit")
+    given = {key: settings[key] for key in keys if settings.get(key, "") not in NOTHING}
+    return next((f"{key}={own}" for key, own in given.items() if not own.isdecimal()), "")
+
+
+def _words_of(state: str) -> set[str]:
+    """Return the words of a state; marks such as the ``*`` of a node that does not respond stay."""
+    return set(state.upper().split()[0].split("+")) if state else {""}
+
+
 def _use_of(state: str, but: Set[str] = frozenset()) -> NodeUse:
-    words = set(state.upper().split()[0].split("+")) if state else {""}
+    words = _words_of(state)
     words = words - but or words
     if "POWERING_UP" in words:  # it does not respond yet, and takes jobs
         words -= {"NOT_RESPONDING"}

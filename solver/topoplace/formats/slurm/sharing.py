@@ -43,12 +43,15 @@ class Sharing:
         The places for jobs of a node.
     has_memory
         Whether jobs are given memory, too: not if running jobs hold some and no node gives any.
+    sees_memory
+        Whether that is seen: in slurm.conf, or as running jobs hold some.
     """
 
     machine: HierarchyModel
     capacity: Mapping[str, Takes]
     places: int
     has_memory: bool
+    sees_memory: bool
     _held: Mapping[str, tuple[Held, ...]]
     _sharing: frozenset[str]
 
@@ -98,7 +101,7 @@ class Sharing:
             return f"{min(sizes)} to {most}, and Slurm takes as many as it can"
         if whole:
             return self.whole if _is_fixed(wants, num_nodes) else f"{tasks} on whole nodes"
-        if wants.all_memory:
+        if wants.all_memory or (wants.no_memory and self.has_memory and self.sees_memory):
             return "all memory of its nodes"
         fewer = 0 < wants.cpus_in_all < wants.tasks * wants.cpus_per_task
         if not wants.tasks or (fewer and not wants.tasks_per_node):
@@ -265,11 +268,18 @@ def sharing_of(
     nodes: Mapping[str, SlurmNode] | None,
     jobs: SlurmJobs,
     names: Sequence[str],
+    *,
+    has_memory: bool | None = None,
 ) -> Sharing | str | None:
     """Return how jobs share nodes, if some may; None if none does, or why that is not modelled.
 
     What every node has and what every running job holds of it has to be known, and a core has one
     thread.
+
+    Parameters
+    ----------
+    has_memory
+        Whether jobs are given memory, if slurm.conf says so.
     """
     if not jobs.sharing:
         return None
@@ -299,7 +309,9 @@ def sharing_of(
     memory = sum(one.memory for each in held.values() for one in each)
     given = any(nodes[name].memory_held for name in names)
     written = _with_capacity(machine, own)
-    return Sharing(written, own, places, not memory or given, held, jobs.sharing)
+    sees = has_memory is not None or bool(memory)
+    gives = has_memory if has_memory is not None else not memory or given
+    return Sharing(written, own, places, gives, sees, held, jobs.sharing)
 
 
 def _capacity(name: str, node: SlurmNode) -> Takes | str:

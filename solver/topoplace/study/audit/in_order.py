@@ -8,6 +8,7 @@ rightly (docs/proofs/order.md).
 from __future__ import annotations
 
 import copy
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -31,6 +32,8 @@ from topoplace.snapshot.held import (
     PREFERENCE,
     RESERVATION_END,
     RESERVATION_LATER,
+    RESERVATIONS,
+    WINDOW,
     hold_text,
     in_order,
     options_ahead,
@@ -200,7 +203,10 @@ class _Round:
         if fits is False and not self._delays(search, name):
             return self._of(Verdict.STARTED, name)
         if fits is False:
-            why = f"it delays {search.reserved.request}"
+            why, window = f"it delays {search.reserved.request}", self._snapshot.window
+            if window is not None and search.reserved.at > window - _STEP:
+                why += f", which can start in {search.reserved.at:,} s, as the window ends"
+                return self._of(Verdict.UNJUDGED, name, why)
             own = {request.id: request for request in self._snapshot.queue}
             plan, ends = own[search.reserved.request].planned, own[name].walltime
             if plan is not None and ends is not None and ends <= plan.at:
@@ -265,12 +271,28 @@ class _Round:
         before = [*self._order[: self._order.index(q)]] if self._backfills else []
         waits = [self._problem.requests[o].id for o in before if o not in self._started]
         unknown = next((other for other in waits if other not in planned), None)
-        whole = PLANS in options_ahead(self._snapshot)
-        if unknown is None or not (whole or self._hides):
+        ahead = options_ahead(self._snapshot)
+        whole = PLANS in ahead
+        if unknown is not None and not (whole or self._hides):
+            own = None if search.reserved is None else search.reserved.request
+            others = [k for k in waits if k not in {own, *planned} and self._may_meet(k, name)]
+            unknown = next(iter(others), None) if RESERVATIONS in ahead else None
+        if unknown is None:
             return self._of(Verdict.MISSED, name, why)
         why = f"the scheduler's plan for {unknown} is not known"
         why += ", which may have its nodes" + (" as whole ones" if whole else "")
         return self._of(Verdict.UNJUDGED, name, why)
+
+    def _may_meet(self, one: str, other: str) -> bool:
+        """Tell whether two requests may have nodes in common."""
+        own = {request.id: request for request in self._problem.state.requests}
+        parts = [[part for way in own[name].ways for part in way] for name in (one, other)]
+        if any(part.eligible is None for each in parts for part in each):
+            return True
+        pairs = itertools.product(
+            *([p.eligible.mask for p in each if p.eligible] for each in parts)
+        )
+        return any(bool((a & b).any()) for a, b in pairs)
 
     def _planned(self, q: int) -> list[NodeSet]:
         """Return where requests before one are planned, before that one would end."""
@@ -324,7 +346,8 @@ class _Round:
         return HierarchyPacking(HierarchyProblem(replace(state, free=free + used)))
 
     def _of(self, verdict: Verdict, name: str, why: str = "") -> Standing:
-        apart = {PLANS, FOR_NOW, ELSEWHERE, PREFERENCE, *(() if self._backfills else _LATER)}
+        apart = {PLANS, FOR_NOW, ELSEWHERE, PREFERENCE, RESERVATIONS, WINDOW}
+        apart |= {*(() if self._backfills else _LATER)}
         ahead = not_modelled(self._snapshot, apart)
         if ahead and verdict in (Verdict.MISSED, Verdict.OUT_OF_TURN):
             verdict, why = Verdict.UNJUDGED, ahead

@@ -45,6 +45,8 @@ from topoplace.snapshot.held import (
     PREFERENCE,
     RESERVATION_END,
     RESERVATION_LATER,
+    RESERVATIONS,
+    WINDOW,
     counts_text,
     hold_text,
     options_ahead,
@@ -175,7 +177,7 @@ FREE = "free"
 _SAID = frozenset(
     (
         *(ORDER, PREEMPTION, PREFERENCE, PLANS, RESERVATION_END, RESERVATION_LATER),
-        *(NOT_SEEN, FOR_NOW, ELSEWHERE),
+        *(NOT_SEEN, FOR_NOW, ELSEWHERE, RESERVATIONS, WINDOW),
     )
 )
 """Options, of no request, about the order or later times, or that others speak of."""
