@@ -887,7 +887,7 @@ def test_a_queue_of_kueue_may_hold_its_jobs(tmp_path, more, others, held):
     [
         (({"nvidia.com/gpu": 3},), {}, True),
         (({"nvidia.com/gpu": 4},), {}, False),
-        (({"nvidia.com/gpu": 3},), {"cohortName": "c"}, False),
+        (({"nvidia.com/gpu": 3},), {"cohortName": "c"}, True),
         (({"nvidia.com/gpu": 3}, {"nvidia.com/gpu": 1}), {}, False),
         (({"cpu": "1999m", "nvidia.com/gpu": 8},), {}, True),
         (({"memory": "2000M"},), {}, False),

@@ -13,6 +13,7 @@ from topoplace.report.summary import headline, level_rows
 from topoplace.report.text import count_text, gap_text, plain_table, records_csv
 from topoplace.report.view import view_of
 from topoplace.result import Proof, level_label, value_label
+from topoplace.snapshot.held import left_out_text
 from topoplace.study.batch.run import Batch
 from topoplace.study.compare import Comparison
 from topoplace.study.ranking import Exact, MethodSummary, Row, by_instance, summaries
@@ -163,7 +164,9 @@ def what_if_table(found: WhatIf, num_worth: int | None = None) -> str:
     first, *later = [level_label(instance, level.name) for level in levels]
     header = ["scenario", first, "bound", "gap", "gain", "at most", *later]
     rows = [_row(one) for one in found.scenarios]
+    said = left_out_text(instance)
     lines = [headline(base.result), plain_table(header, rows, right=range(1, len(header)))]
+    lines += [] if said is None else [said]
     lines += [line for one in found.scenarios for line in (*_others(one), *_new(one, base))]
     if found.worth:
         shown = found.worth[:num_worth]
@@ -219,6 +222,8 @@ def _others(one: Scenario) -> list[str]:
     if one.hit:
         jobs = number_of(len(one.hit), "running job")
         own = "it counts as running on" if len(one.hit) == 1 else "they count as running on"
+        if one.result.instance.written.domain_levels:
+            own += "; with those down, repack --replace JOB finds other hosts"
         lines.append(f"{one.name}: {jobs} on what goes down ({_listed(one.hit)}): {own}")
     return lines
 

@@ -102,7 +102,10 @@ def known_nodes(machine: MachineModel, text: str) -> list[Any]:
         raise InputError("nodes as text, such as 0-3,8", value=text)
     if isinstance(machine, TreeModel | HierarchyModel):
         hierarchy = hierarchy_of(machine)
-        return [node for name in expand_host_list(text, "") for node in _below(hierarchy, name)]
+        items = text.split(",")
+        paths = [item.strip() for item in items if "/" in item]
+        names = expand_host_list(",".join(item for item in items if "/" not in item), "")
+        return [node for name in (*paths, *names) for node in _below(hierarchy, name)]
     if machine.num_nodes is None:
         return expand_host_list(text, "")
     return list(parse_node_set(text, machine.num_nodes, "").tolist())

@@ -43,6 +43,9 @@ PREFERENCE = "preference"
 PREEMPTION = "preemption"
 """The option, of no request, that some could start if running jobs ended for them."""
 
+PREEMPTION_RULES = "preemption-rules"
+"""The option, of no request, that a scheduler may end fewer jobs, or others, for some requests."""
+
 RESERVATION_END, RESERVATION_LATER = "reservation-end", "reservation-later"
 """Options, of no request, about later times alone: who starts now is as it is."""
 

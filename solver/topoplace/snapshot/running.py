@@ -95,14 +95,17 @@ class Began:
         What restricts it and is not modelled.
     rank
         Its priority; jobs of higher ones may end it (`Request.rank`).
+    queue
+        In which it waited (`Request.evicts`).
     """
 
     asked: Request | None = None
     left_out: Sequence[LeftOut] = ()
     rank: int | None = None
+    queue: str | None = None
 
 
-_OF_QUEUE = ("walltime", "submitted", "planned", "patterns", "rank")
+_OF_QUEUE = ("walltime", "submitted", "planned", "patterns", "rank", "evicts")
 
 
 def as_asked(
@@ -122,7 +125,7 @@ def as_asked(
     known = None if left_out or machine is None else asked
     found = []
     for idx, job in enumerate(entries):
-        update: dict[str, object] = {"priority": began.rank}
+        update: dict[str, object] = {"priority": began.rank, "queue": began.queue}
         if len(entries) > 1:
             own = f"{entry_name(name, idx + 1).rpartition('/')[0]}/{idx + 1}"
             update |= {"gang": name, "id": own if job.id == name else job.id}

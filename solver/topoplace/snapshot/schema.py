@@ -570,7 +570,9 @@ OF_GANGS = frozenset(("gang", "asked"))
 class _Job(_Sparse):
     """What running and waiting jobs share: how they are written."""
 
-    sparse = dict.fromkeys(ON_HIERARCHIES | ON_TORI | BY_SETS | {"ends", "planned", "rank"})
+    sparse = dict.fromkeys(
+        ON_HIERARCHIES | ON_TORI | BY_SETS | {"ends", "planned", "rank", "evicts"}
+    )
 
 
 class Order(StrEnum):
@@ -753,6 +755,9 @@ class Request(_Job):
     rank: Rank | None = optional(
         "what `repack --evict lower` compares with the `priority` of running jobs; null: `priority`"
     )
+    evicts: list[Name] | None = optional(
+        "`repack --evict lower` ends jobs of these queues only for it; null: of any"
+    )
 
 
 class RunningJob(_Job):
@@ -762,7 +767,7 @@ class RunningJob(_Job):
     it holds the routers of its nodes and uses the links of all routes between them.
     """
 
-    sparse = _Job.sparse | dict.fromkeys(("priority", "turn", "left_out", *OF_GANGS))
+    sparse = _Job.sparse | dict.fromkeys(("priority", "queue", "turn", "left_out", *OF_GANGS))
 
     id: Name
     nodes: NodeSet
@@ -778,6 +783,7 @@ class RunningJob(_Job):
     priority: Rank | None = optional(
         "`repack --evict lower` ends jobs of lower priority only; null: none is lower"
     )
+    queue: Name | None = optional("in which it waited before: see `evicts` of a request")
     gang: Name | None = optional("hierarchies: jobs of one gang move and end together")
     asked: Request | None = optional(
         "hierarchies: what it, or its gang, asked for: the rules that hold wherever it moves"

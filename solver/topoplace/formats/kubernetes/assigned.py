@@ -109,12 +109,14 @@ class TopologyAssignment(KubeModel):
 
 class _PodSetAssignment(KubeModel):
     name: str = "main"
+    count: _Count | None = None
     topology: Annotated[TopologyAssignment | None, Field(alias="topologyAssignment")] = None
 
 
 class Admission(KubeModel):
-    """What Kueue gave to a Workload."""
+    """What Kueue gave to a Workload, and from which ClusterQueue."""
 
+    queue: Annotated[str | None, Field(alias="clusterQueue")] = None
     pod_sets: Annotated[list[_PodSetAssignment], Field(alias="podSetAssignments")] = Field(
         default_factory=list
     )

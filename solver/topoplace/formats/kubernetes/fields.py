@@ -178,7 +178,8 @@ NOTES = table(
     neutral {KUEUE}/podset-unconstrained-topology: any hosts will do
     read {KUEUE}/podset-slice-required-topology, \
         {KUEUE}/podset-slice-required-topology-constraints: `segments`
-    depends {KUEUE}/podset-slice-size: it does not divide the pods; else `segments`
+    depends {KUEUE}/podset-slice-size: it does not divide the pods, or slices of a level do not \
+        consist of those of the level below; else `segments`
     read {KUEUE}/podset-group-name: `group`
     read {KUEUE}/pod-group-name: the job of a pod, and its Workload
     read {KUEUE}/prebuilt-workload-name, {KUEUE}/workload: the Workload of a pod or a job, which \
@@ -444,10 +445,14 @@ QUEUES = table(
     depends namespaceSelector -> queue: it does not select the namespace, or labels of that are \
         not known
     depends resourceGroups[].coveredResources -> coveredResources: the job takes something else
-    depends resourceGroups[].flavors[].resources[].nominalQuota -> quota: it is in no cohort, and \
-        the job takes more than all its flavors have
-    depends preemption: nobody, but a line names the jobs that may preempt running ones: that is \
-        not modelled
+    depends resourceGroups[].flavors[].resources[].nominalQuota, \
+        resourceGroups[].flavors[].resources[].borrowingLimit -> quota: the job takes more than \
+        all flavors of its queue have and may borrow of what its cohort has in the file; or, in \
+        no cohort, more than the admitted Workloads of the file leave, unless it may preempt some
+    read resourceGroups[].flavors[].resources[].lendingLimit: what others may borrow
+    depends queueingStrategy -> StrictFIFO: nobody, but a line names queues of which several wait
+    depends preemption: nobody, but a line names the jobs that may preempt running ones; \
+        `repack --evict lower` and `audit --victims lower` go by it
     read cohort, cohortName: whose jobs
     """,
     {"stopPolicy": lambda value: "" if value in (None, "None") else given_text(value)},
@@ -496,7 +501,7 @@ HOLDS = table(
     depends queue: a condition of the Workload says so; its queue, or a flavor of this, is not in \
         the file, but others are; the queue is not active, or does not select the namespace
     depends quota, requeued: a condition of the Workload says so, or the job takes more than its \
-        queue can ever give
+        queue can ever give, or has left
     depends suspend: neither Kueue nor a user starts it
     depends unknown-fields: it has a field that no table knows
     """,

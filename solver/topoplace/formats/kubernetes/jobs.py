@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -67,7 +68,6 @@ from topoplace.formats.kubernetes.kinds import (
     Workload,
     family_of,
     job_of,
-    quota_of,
     resource_groups,
     waits_alone,
 )
@@ -82,6 +82,7 @@ from topoplace.formats.kubernetes.objects import (
     TemplateMeta,
     amounts_of,
     id_of,
+    rounding,
     while_resized,
 )
 from topoplace.formats.kubernetes.podsets import (
@@ -225,6 +226,8 @@ class KubeJobs:
         Jobs whose Workload is admitted.
     assigned
         Those whose pods have domains.
+    used
+        By ClusterQueue, the least that admitted Workloads use of its quota.
     """
 
     running: dict[str, dict[str, dict[str, int]]] = field(default_factory=dict)
@@ -237,6 +240,7 @@ class KubeJobs:
     repelling: list[Repelling] = field(default_factory=list)
     admitted: list[str] = field(default_factory=list)
     assigned: list[Assigned] = field(default_factory=list)
+    used: dict[str, Counter[str]] = field(default_factory=dict)
 
 
 def jobs_of(
@@ -323,7 +327,7 @@ class _Reader:
         local = self._others.get("LocalQueue", name or "", meta.namespace)
         queue = self._others.queue(name, meta.namespace)
         if queue.name:
-            waiting.queue, waiting.most = queue, quota_of(queue)
+            waiting.queue, waiting.most = queue, self._others.most_in(queue)
         for one in filter(None, (local, self._others.get("ClusterQueue", queue.name))):
             place = f"{one.kind} {one.section('metadata').get('name')}, {one.place_of('spec')}"
             waiting.hold(*QUEUES.left_out(one.section("spec"), place))
@@ -470,7 +474,10 @@ class _Reader:
         if workload.status.has_ended:
             return
         if workload.status.admission:
-            queue = self._others.queue(one.section("spec").get("queueName"), meta.namespace)
+            local = self._others.queue(one.section("spec").get("queueName"), meta.namespace)
+            queue = self._others.cluster_queue(workload.status.admission.queue or "")
+            queue = queue if queue.name else local
+            self._uses(queue, workload, workload.status.admission)
             self.jobs.standings[job] = Standing(spec.priority or 0, queue)
             self.jobs.admitted.append(job)
             self._is_assigned(one, workload, workload.status.admission, job)
@@ -484,13 +491,22 @@ class _Reader:
         waiting.hold(*_conditions(workload.status, one))
         for idx, own in enumerate(spec.pod_sets):
             where = f"spec.podSets[{idx}]"
-            request = own.request or TopologyRequest()
             place = one.place_of(f"{where}.topologyRequest")
-            asked = _asked(place, partial(asked_of, request, self._levels))
+            asked = _asked(place, partial(_requested, own.request or {}, self._levels))
             where = f"{where}.template"
             count = max(own.count - workload.status.ended_of(own.name), 0)
             pods = _Pods(one, meta, own.name, count, own.template, where, asked)
             waiting.podsets.append(self._podset(waiting, pods))
+
+    def _uses(self, queue: Queue, workload: Workload, admission: Admission) -> None:
+        """Note the least that an admitted Workload uses of the quota of its queue."""
+        given = {own.name: own.count for own in admission.pod_sets}
+        used = self.jobs.used.setdefault(queue.name, Counter())
+        for own in workload.spec.pod_sets:
+            count = min(own.count, given.get(own.name) or own.count)
+            count -= workload.status.ended_of(own.name)
+            for name, amount in amounts_of(own.template.spec, "template.spec").items():
+                used[name] += max(count, 0) * (amount - rounding(name))
 
     def _is_assigned(
         self, one: KubeObject, workload: Workload, admission: Admission, job: str
@@ -935,6 +951,11 @@ def _asked(place: str, read: Callable[[], Asked]) -> Asked:
         return Asked(left_out=[left_out("topology", str(error), place)])
 
 
+def _requested(raw: Any, levels: Sequence[str]) -> Asked:
+    """Return what the topology request of a podset asks for."""
+    return asked_of(Parsed(raw, {}).validated(TopologyRequest), levels)
+
+
 def _has_ended(owner: KubeObject) -> bool:
     """Tell whether an owner has ended; what is wrong in it is for its own reader to say."""
     try:
@@ -973,6 +994,9 @@ def _is_of_topology(own: Reasoned) -> bool:
     past = {"PendingEvaluation", "PendingDelayedTopologyRequests"}
     if own.reason != "Pending" or not own.message:
         return own.reason in {"", "Pending", "TopologyPlacementFailed", *past}
-    of_others = ("Previously: ", "Workload no longer fits after processing another workload")
+    of_others = (
+        *("Previously: ", "Preempted to accommodate "),
+        "Workload no longer fits after processing another workload",
+    )
     is_full = "topology" in own.message and "quota" not in own.message
     return is_full or own.message.startswith(of_others)

@@ -6,7 +6,6 @@ owners, groups, classes and volumes that a pod names.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -33,9 +32,10 @@ from topoplace.formats.kubernetes.objects import (
     Toleration,
     base_units,
     id_of,
+    in_units,
     quantity,
 )
-from topoplace.formats.kubernetes.podsets import MAX_COUNT, TopologyRequest
+from topoplace.formats.kubernetes.podsets import MAX_COUNT
 from topoplace.formats.yaml_text import Parsed
 
 _JOB_SET_NAME = "jobset.sigs.k8s.io/jobset-name"
@@ -142,7 +142,7 @@ class PodSet(KubeModel):
     name: str = "main"
     count: Count
     template: PodTemplate
-    request: Annotated[TopologyRequest | None, Field(alias="topologyRequest")] = None
+    request: Annotated[Any, Field(alias="topologyRequest")] = None
 
 
 class WorkloadSpec(KubeModel):
@@ -256,19 +256,79 @@ class Queue:
             return {str(own.get("withinClusterQueue"))}
         if self.cohort is None or self.cohort != other.cohort:
             return set()
+        return self._policies_in_cohort
+
+    @property
+    def _policies_in_cohort(self) -> set[str]:
+        own = self.spec.get("preemption")
+        own = own if isinstance(own, dict) else {}
         borrow = own.get("borrowWithinCohort")
         of_borrowers = borrow.get("policy") if isinstance(borrow, dict) else None
         return {str(own.get("reclaimWithinCohort")), str(of_borrowers)}
 
+    def may_end(self, other: Queue) -> bool:
+        """Return whether a policy lets its jobs end some of another queue, or of its own."""
+        return bool(self.policies_against(other) & _ENDING)
 
-def quota_of(queue: Queue) -> dict[str, int]:
-    """Return how much of resources a queue has in all its flavors; nothing if others may lend."""
-    found: Counter[str] = Counter()
-    every = values_at(queue.spec, "resourceGroups[].flavors[].resources[]")
-    for own in () if queue.cohort else every:
-        given = {str(own.get("name")): own.get("nominalQuota", 0)}
-        found.update(_there(given, f"ClusterQueue {queue.name}: nominalQuota"))
-    return dict(found)
+    def unsure_of(self, other: Queue) -> str:
+        """Return why it is not known which jobs of another queue may end, or of its own."""
+        if not self.name:
+            return "its ClusterQueue is not in the file"
+        if not other.name:
+            return "the ClusterQueue of others is not in the file"
+        if self.name != other.name and self.may_end(other):
+            return f"of cohort {self.cohort} only jobs of queues that borrow may end"
+        is_apart = self.cohort and other.cohort and self.cohort != other.cohort
+        return f"what is above cohort {self.cohort}" if is_apart and self._reclaims else ""
+
+    @property
+    def _reclaims(self) -> bool:
+        return bool(self._policies_in_cohort & _ENDING)
+
+
+_BY_PRIORITY = {"LowerPriority", "LowerOrNewerEqualPriority"}
+_ENDING = {*_BY_PRIORITY, "Any"}
+"""Policies that let a job end others."""
+
+
+_Quotas = Mapping[tuple[str, str], Mapping[str, Fraction]]
+"""By flavor and resource: what there is, may be borrowed, may be lent, as far as it is said."""
+
+
+def _quotas_of(spec: Mapping[str, Any], where: str) -> _Quotas:
+    return {
+        (str(flavor.get("name")), str(own.get("name"))): {
+            key: in_units(str(own.get("name")), quantity(own[key], f"{where}: {key}"))
+            for key in ("nominalQuota", "borrowingLimit", "lendingLimit")
+            if own.get(key) is not None
+        }
+        for flavor in values_at(spec, "resourceGroups[].flavors[]")
+        for own in values_at(flavor, "resources[]")
+    }
+
+
+def _most_of(own: _Quotas, lent: Sequence[_Quotas] | None) -> dict[str, int]:
+    """Return the most that a queue can have of resources, in all its flavors.
+
+    Parameters
+    ----------
+    lent
+        The quotas of others in its cohort; empty if it has none, None if more may lend.
+    """
+    most: dict[str, list[tuple[Fraction, Fraction | None]]] = {}
+    for (flavor, name), quota in own.items():
+        nominal, others = quota.get("nominalQuota", Fraction()), Fraction()
+        for other in (one.get((flavor, name), {}) for one in lent or ()):
+            there = other.get("nominalQuota", Fraction())
+            others += min(there, other.get("lendingLimit", there))
+        limits = [quota.get("borrowingLimit"), None if lent is None else others]
+        known = [one for one in limits if one is not None]
+        most.setdefault(name, []).append((nominal, min(known, default=None)))
+    return {
+        name: int(sum(nominal + (more or 0) for nominal, more in some))
+        for name, some in most.items()
+        if all(more is not None for _, more in some)
+    }
 
 
 def _there(amounts: Mapping[str, Any], where: str) -> dict[str, int]:
@@ -313,8 +373,15 @@ class Standing:
             return is_higher and self.preempts
         policies = self.queue.policies_against(other.queue or Queue())
         equal = "LowerOrNewerEqualPriority" in policies and self.priority == other.priority
-        by_priority = bool(policies & {"LowerPriority", "LowerOrNewerEqualPriority"})
-        return "Any" in policies or (is_higher and by_priority) or equal
+        return "Any" in policies or (is_higher and bool(policies & _BY_PRIORITY)) or equal
+
+    def unsure_of(self, other: Standing) -> str:
+        """Return why it is not known whether a job that waits may end one that runs."""
+        if self.queue is None or other.queue is None:
+            return ""
+        if self.priority > other.priority:
+            return self.queue.unsure_of(other.queue)
+        return "some of no lower priority may end too" if self.may_preempt(other) else ""
 
 
 # ---- What pods refer to --------------------------------------------------------------------------
@@ -392,8 +459,32 @@ class Others:
         """Return the ClusterQueue of a LocalQueue; one without a name if it is not in the file."""
         local = self.get("LocalQueue", name or "", namespace)
         own = str({} if local is None else local.section("spec").get("clusterQueue"))
-        cluster = self.get("ClusterQueue", own)
-        return Queue() if cluster is None else Queue(own, cluster.section("spec"))
+        return self.cluster_queue(own)
+
+    def cluster_queue(self, name: str) -> Queue:
+        """Return a ClusterQueue; one without a name if it is not in the file."""
+        cluster = self.get("ClusterQueue", name)
+        return Queue() if cluster is None else Queue(name, cluster.section("spec"))
+
+    def most_in(self, queue: Queue) -> dict[str, int]:
+        """Return the most that a ClusterQueue can ever have of resources, as far as that is known.
+
+        It may borrow what others of its cohort have in the file, and the cohort itself, unless
+        that is in another one.
+        """
+        lent: list[_Quotas] | None = []
+        cohort = self.get("Cohort", queue.cohort or "")
+        spec = {} if cohort is None else cohort.section("spec")
+        if spec.get("parentName") or spec.get("parent"):
+            lent = None
+        elif queue.cohort:
+            of_cohort: dict[str, Mapping[str, Any]] = {f"Cohort {queue.cohort}": spec}
+            for name in self.names("ClusterQueue") - {queue.name}:
+                other = self.cluster_queue(name)
+                if other.cohort == queue.cohort:
+                    of_cohort[name] = other.spec
+            lent = [_quotas_of(own, name) for name, own in of_cohort.items()]
+        return _most_of(_quotas_of(queue.spec, f"ClusterQueue {queue.name}"), lent)
 
     def names(self, kind: str) -> frozenset[str]:
         """Return the names of all objects of a kind that belongs to the whole cluster."""

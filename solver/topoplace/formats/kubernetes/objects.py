@@ -291,14 +291,18 @@ def base_units(resource: str, amount: Fraction, field: str, *, up: bool) -> int:
 
     It is rounded up if asked for, down if it is what there is.
     """
-    if resource == "cpu":
-        amount *= 1000
-    elif _BYTES.fullmatch(resource):
-        amount /= 1 << 20
+    amount = in_units(resource, amount)
     whole = -(-amount.numerator // amount.denominator) if up else int(amount)
     if whole > _MAX_AMOUNT:
         raise InputError(f"at most {_MAX_AMOUNT} units", field=field, value=str(whole))
     return whole
+
+
+def in_units(resource: str, amount: Fraction) -> Fraction:
+    """Return an amount in thousandths of a CPU, in MiB, or in the thing itself, as it is."""
+    if resource == "cpu":
+        return amount * 1000
+    return amount / (1 << 20) if _BYTES.fullmatch(resource) else amount
 
 
 def rounding(resource: str) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections import Counter, defaultdict
@@ -18,6 +19,7 @@ from topoplace.formats.kubernetes.fields import KINDS, MACHINE, NODE, not_read
 from topoplace.formats.kubernetes.jobs import KubeJobs, Waiting, jobs_of
 from topoplace.formats.kubernetes.nodes import (
     EFFECTS,
+    HOSTNAME,
     Domains,
     Flavor,
     KubeNode,
@@ -45,6 +47,7 @@ from topoplace.snapshot.held import (
     ORDER,
     OVER_CAPACITY,
     PREEMPTION,
+    PREEMPTION_RULES,
     entry_name,
 )
 from topoplace.snapshot.hierarchy_state import hierarchy_of, prepare_hierarchy
@@ -59,6 +62,7 @@ from topoplace.snapshot.schema import (
     Part,
     Request,
     RunningJob,
+    Segment,
     Snapshot,
 )
 from topoplace.snapshot.value import has_gpus, valued_in
@@ -203,7 +207,9 @@ def _begun(
         elif job not in asked:
             own.append(left_out("owner", "nothing says what it asked for", job))
         own += [left_out(OF_ITS_NODES, f"of {jobs.stays[job]}", job)] if job in jobs.stays else []
-        found[job] = Began(asked.get(job), own, jobs.standings[job].priority)
+        standing = jobs.standings[job]
+        of_queue = None if standing.queue is None else standing.queue.name or None
+        found[job] = Began(asked.get(job), own, standing.priority, of_queue)
     return found
 
 
@@ -338,11 +344,13 @@ def _queue(
             counts["jobs left out, without pods"] += 1
             continue
         by_nodes = [*_by_flavors(own, nodes, domains.flavors), *_by_assigned(own, nodes, unplaced)]
-        found = _left_out_of(job, jobs, [*by_nodes, *_over_quota(own)])
+        found = _left_out_of(job, jobs, [*by_nodes, *_over_quota(own, jobs)])
         for idx, podset in enumerate(own.podsets):
             own.podsets[idx] = replace(podset, rules=_in_hyper_nodes(podset, domains))
         rank = own.priority if own.preempts else LOWEST
-        request = _request(name, _sayable(own, sets, found)).model_copy(update={"rank": rank})
+        update = {"rank": rank, "evicts": _evicts(own, jobs)}
+        podsets = _sayable(own, sets, [*domains.levels, HOSTNAME], found)
+        request = _request(name, podsets).model_copy(update=update)
         counts["jobs of several pods without a gang, taken to start as a whole"] += (
             own.is_loose and own.num_pods > 1
         )
@@ -352,7 +360,17 @@ def _queue(
     return queue, held
 
 
-def _sayable(own: Waiting, sets: NodeSets, found: list[LeftOut]) -> list[Podset]:
+def _evicts(own: Waiting, jobs: KubeJobs) -> list[str] | None:
+    """Return the queues whose jobs one that waits may end; None if that is not by queues."""
+    if own.standing.queue is None or not own.queue.name:
+        return None
+    queues = {jobs.standings[job].queue for job in jobs.running if job in jobs.standings}
+    return sorted(one.name for one in queues if one is not None and own.queue.may_end(one))
+
+
+def _sayable(
+    own: Waiting, sets: NodeSets, levels: Sequence[str], found: list[LeftOut]
+) -> list[Podset]:
     """Return the podsets of a job as a snapshot can say them; what it cannot is added to `found`.
 
     A job of too many podsets becomes one of as many pods, each as large as the largest.
@@ -368,8 +386,9 @@ def _sayable(own: Waiting, sets: NodeSets, found: list[LeftOut]) -> list[Podset]
         where, asked = podset.rules.where, dict(podset.asked)
         segments = asked.get("segments", ())
         uneven = [str(one.size) for one in segments if podset.count % one.size]
-        if uneven:
-            text = f"{', '.join(uneven)} of {number_of(podset.count, 'pod')}"
+        text = f"{', '.join(uneven)} of {number_of(podset.count, 'pod')}"
+        text = text if uneven else _no_nest(segments, levels)
+        if text:
             found.append(left_out("podset-slice-size", text, where))
             del asked["segments"]
         if any(one.option == "exclusive-topology" for one in found):
@@ -385,6 +404,16 @@ def _sayable(own: Waiting, sets: NodeSets, found: list[LeftOut]) -> list[Podset]
     takes = {name: max(podset.takes.get(name, 0) for podset in podsets) for name in sorted(names)}
     count = sum(podset.count for podset in podsets)
     return [replace(podsets[0], count=count, takes=takes, asked={}, group=None)]
+
+
+def _no_nest(segments: Sequence[Segment], levels: Sequence[str]) -> str:
+    """Return which segments do not consist of the next smaller ones, of a level below; or none."""
+    ordered = sorted(segments, key=lambda one: one.size)
+    for small, large in itertools.pairwise(ordered):
+        is_above = levels.index(large.level) < levels.index(small.level)
+        if large.size % small.size or not is_above:
+            return f"{large.size} of {large.level} and {small.size} of {small.level}"
+    return ""
 
 
 def _in_hyper_nodes(podset: Podset, domains: Domains) -> NodeRules:
@@ -449,13 +478,28 @@ def _by_flavors(
     return []
 
 
-def _over_quota(own: Waiting) -> list[LeftOut]:
-    """Return of what a job takes more than its queue can ever give."""
+def _over_quota(own: Waiting, jobs: KubeJobs) -> list[LeftOut]:
+    """Return of what a job takes more than its queue can ever give, or has left.
+
+    What is left counts only in a queue that borrows nothing, for a job that may end no other.
+    """
     total: Counter[str] = Counter()
     for podset in own.podsets:
         for name, amount in podset.takes.items():
             total[name] += podset.count * (amount - rounding(name))
-    texts = {n: f"{own.most[n]:,} of {n} in its queue" for n in own.most if total[n] > own.most[n]}
+    lent = f", with what cohort {own.queue.cohort} can lend" if own.queue.cohort else ""
+    texts = {
+        name: f"{most:,} of {name} in its queue{lent}"
+        for name, most in own.most.items()
+        if total[name] > most
+    }
+    ends = any(map(own.standing.may_preempt, jobs.standings.values()))
+    is_alone = own.queue.name and not own.queue.cohort and not ends
+    used = jobs.used.get(own.queue.name, Counter()) if is_alone else Counter()
+    for name in own.most.keys() - texts.keys() if used else ():
+        left = own.most[name] - used.get(name, 0)
+        if total[name] > max(left, 0):
+            texts[name] = f"{max(left, 0):,} of {name} left of {own.most[name]:,} in its queue"
     return [left_out("quota", text, own.podsets[0].rules.where) for text in texts.values()]
 
 
@@ -572,6 +616,13 @@ def _left_out_of_all(
     found = [left_out("HyperNodes", f"of {text}", "hypernodes") for text in tiers]
     if len(jobs.waiting) > 1:
         found.append(left_out(ORDER, "by priority, then age", "pods and workloads"))
+    strict = Counter(
+        own.queue.name
+        for own in jobs.waiting.values()
+        if own.queue.spec.get("queueingStrategy") == "StrictFIFO"
+    )
+    names = ", ".join(name for name, count in strict.items() if count > 1)
+    found += [left_out("StrictFIFO", f"of ClusterQueue {names}", "objects")] if names else []
     found += _preempting(jobs)
     alone = [job for job in jobs.admitted if job not in jobs.running]
     if alone:
@@ -597,12 +648,25 @@ def _preempting(jobs: KubeJobs) -> list[LeftOut]:
         if any(map(own.standing.may_preempt, running))
         and not any(one.option == "suspend" for one in own.left_out)
     ]
+    unsure: dict[str, list[str]] = defaultdict(list)
+    for job, own in jobs.waiting.items():
+        for why in sorted({own.standing.unsure_of(one) for one in running} - {""}):
+            unsure[why].append(job)
+    where = "pods and workloads"
+    found = [
+        left_out(PREEMPTION_RULES, f"of {_some(some)}: {why}", where)
+        for why, some in unsure.items()
+    ]
     if not names:
-        return []
+        return found
+    text = f"of running jobs, by which {_some(names)} may start"
+    return [left_out(PREEMPTION, text, where), *found]
+
+
+def _some(names: Sequence[str]) -> str:
     others = len(names) - _MOST_NAMED
     more = f" and {number_of(others, 'other')}" if others > 0 else ""
-    text = f"of running jobs, by which {', '.join(names[:_MOST_NAMED])}{more} may start"
-    return [left_out(PREEMPTION, text, "pods and workloads")]
+    return f"{', '.join(names[:_MOST_NAMED])}{more}"
 
 
 _MOST_NAMED = 3

@@ -318,14 +318,12 @@ def repack_problem(
     start = instance.wanted(queued)
     require_names(start, queued, "start", "requests that wait and are not held, each once")
     named = {"fixed": instance.fixed, "costs": [*instance.costs], "ends": [*instance.ends]}
-    named["replace"] = replaced = getattr(instance, "replace", [])
+    named["replace"] = getattr(instance, "replace", [])
     named |= {f"budgets[{k}].jobs": own.jobs for k, own in enumerate(instance.budgets)}
     jobs = [name for name in running if not name.startswith(SPARE_PREFIX)]
     for where, names in named.items():
         known = jobs if where == "replace" else running
         require_names(names, known, where, "running jobs, each once")
-    if not instance.moving and not instance.ends and not replaced:
-        raise InputError("jobs that may move, or some that may end", field="ends", found="neither")
     site: Site = make(snapshot, [queued[name] for name in start], instance, interference)
     movers = {name: q for q, name in enumerate(site.names[: len(site.own)])}
     moves = _may_move(instance)
@@ -393,6 +391,9 @@ def instance_of(snapshot: Snapshot, asked: Repack) -> RepackInstance | Defragmen
         for name, given in (("room", room), ("node_class", asked.node_class)):
             if given is not None:
                 raise InputError("defragment beside it", field=name, value=given)
+        if asked.no_moves and not asked.evict and not asked.replace:
+            expected = "jobs that may move, or some that may end"
+            raise InputError(expected, field="ends", found="neither")
         spares = (n for n in map(job_name, snapshot.running) if n.startswith(SPARE_PREFIX))
         ends = dict.fromkeys(spares, 1) | _ends(snapshot, asked.evict, start)
         replaced = [*names_of(asked.replace)]
@@ -445,19 +446,25 @@ def _ends(
 ) -> dict[str, int]:
     """Return who may be ended, and at what cost: those named, all, or those of lower priority.
 
-    A gang has the highest priority of its jobs.
+    Those of lower priority are so for each request that has to start, and of queues whose jobs it
+    may end. A gang has the highest priority of its jobs.
     """
     if not isinstance(evict, str):
         return dict(evict) if isinstance(evict, Mapping) else dict.fromkeys(evict or (), 1)
     if evict not in (LOWER, ALL):
         return {evict: 1}
-    least = min((_rank(r) for r in snapshot.queue if r.id in start), default=0)
+    wanted = [request for request in snapshot.queue if request.id in start]
+    least = min(map(_rank, wanted), default=0)
     found: dict[str, int] = {}
     stays = {
         n for n, own in restricted(snapshot).items() if any(x.option == OF_ITS_NODES for x in own)
     }
     kept = stays | {
-        job_name(j) for j in snapshot.running if j.priority is None or j.priority >= least
+        job_name(j)
+        for j in snapshot.running
+        if j.priority is None
+        or j.priority >= least
+        or any(r.evicts is not None and j.queue not in r.evicts for r in wanted)
     }
     for name in map(job_name, snapshot.running):
         if name not in (stays if evict == ALL else kept) and not name.startswith(

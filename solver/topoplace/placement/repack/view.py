@@ -20,9 +20,17 @@ from topoplace.result import PlacementLimits
 from topoplace.result.base import Start
 from topoplace.result.placement import Action, RepackResult, RepackSolution
 from topoplace.result.several import Frontier, Point
+from topoplace.snapshot.held import PREEMPTION, left_out_text
 from topoplace.snapshot.machines import prepare_any, resolve_machine
 from topoplace.snapshot.running import job_name, restricted
-from topoplace.snapshot.schema import SPARE_PREFIX, PrismModel, Room, RunningJob, Snapshot
+from topoplace.snapshot.schema import (
+    SPARE_PREFIX,
+    PrismModel,
+    RepackInstance,
+    Room,
+    RunningJob,
+    Snapshot,
+)
 
 _MOVES = 1  # the level of plans that make room
 
@@ -62,7 +70,7 @@ class RepackView(View):
 
     def found(self) -> list[str]:
         """Return the steps of the plan."""
-        return plan_lines(self.result)
+        return [*_said(self.result.instance), *plan_lines(self.result)]
 
     def title(self) -> list[str]:
         """Return how many start and move."""
@@ -157,6 +165,14 @@ def _placed(kind: Kind, result: RepackResult, view: Snapshot, placements: Any) -
     return found
 
 
+def _said(instance: RepackInstance) -> list[str]:
+    """Return the line on what holds requests and is not modelled, apart from who may be ended."""
+    snapshot, apart = instance.snapshot, PREEMPTION if instance.ends else ""
+    left_out = [one for one in snapshot.left_out if one.option != apart]
+    text = left_out_text(snapshot.model_copy(update={"left_out": left_out}))
+    return [] if text is None else [text]
+
+
 def plan_lines(result: RepackResult) -> list[str]:
     """Return the plan, step by step."""
     solution = result.solution
@@ -169,6 +185,8 @@ def plan_lines(result: RepackResult) -> list[str]:
         why = "cannot start, however the others move" if proven else "not started"
         if proven and len(result.instance.ends) > len(spares):
             why += " or end"
+        elif proven and not result.instance.moving and not result.instance.replace:
+            why = "cannot start, as is proven: no running job may move or end"
         if proven and spares:
             why += ", with all spares"
         left = sorted({*start} - {placement.request for placement in solution.placements})

@@ -266,6 +266,12 @@ def case_of_pair(before: Snapshot, after: Snapshot) -> tuple[Case, list[str]]:
         for one in before.left_out
         if one.option == PREEMPTION
     ]
+    back = [name for name in dict.fromkeys(map(job_name, before.running)) if name in waiting]
+    if back and not there:
+        notes.append(
+            f"{before.name}: no decisions: nobody waits, and {back[0]} waits only afterwards; "
+            "are the files swapped?"
+        )
     outcome = Decided.STARTED if started or broken else Decided.WAITING
     by_order = ORDER in options_ahead(judged)
     levels = _levels_of(judged)
@@ -529,7 +535,7 @@ def _overtaken(before: Snapshot, after: Snapshot) -> dict[str, str]:
 
 
 _CHANGED = "it asks for something else afterwards"
-_NO_RULES = {"planned", "submitted", "priority"}
+_NO_RULES = {"planned", "submitted", "priority", "evicts"}
 
 
 def _rules(request: Request, snapshot: Snapshot) -> tuple[str, dict[str, str]]:

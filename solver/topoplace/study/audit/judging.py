@@ -42,6 +42,7 @@ from topoplace.snapshot.held import (
     ORDER,
     PLANS,
     PREEMPTION,
+    PREEMPTION_RULES,
     PREFERENCE,
     RESERVATION_END,
     RESERVATION_LATER,
@@ -174,9 +175,10 @@ Keep = Callable[[tuple[str, AnyResult]], None]
 
 FREE = "free"
 
-_SAID = frozenset(
+SAID = frozenset(
     (
-        *(ORDER, PREEMPTION, PREFERENCE, PLANS, RESERVATION_END, RESERVATION_LATER),
+        *(ORDER, PREEMPTION, PREEMPTION_RULES, PREFERENCE),
+        *(PLANS, RESERVATION_END, RESERVATION_LATER),
         *(NOT_SEEN, FOR_NOW, ELSEWHERE, RESERVATIONS, WINDOW),
     )
 )
@@ -250,7 +252,7 @@ def _unblamed(case: Case, standing: Standing, options: Options) -> Standing:
         if case.by_order and not _first_fits(case, options):
             return replace(standing, verdict=Verdict.UNJUDGED, jobs=(_first(case).id,))
     of_room = standing.verdict is Verdict.MISSED
-    why = not_modelled(case.snapshot, _SAID if of_room else ahead - {PREFERENCE, CONTRACT})
+    why = not_modelled(case.snapshot, SAID if of_room else ahead - {PREFERENCE, CONTRACT})
     if why and standing.verdict in (Verdict.MISSED, Verdict.SUBOPTIMAL):
         return replace(standing, verdict=Verdict.UNJUDGED, reason=why)
     return standing

@@ -12,18 +12,21 @@ from topoplace.formats.decisions import Taken
 from topoplace.options import Repack
 from topoplace.placement.repack.problem import instance_of, repack_problem
 from topoplace.result.placement import RepackResult
+from topoplace.snapshot.held import PREEMPTION_RULES
 from topoplace.snapshot.running import job_name
 from topoplace.snapshot.schema import RepackInstance, Snapshot
 from topoplace.solving import Options, solve
-from topoplace.study.audit.cases import case_of_pair
+from topoplace.study.audit.cases import Case, case_of_pair
 from topoplace.study.audit.judging import (
     FREE,
+    SAID,
     Keep,
     Level,
     Row,
     Standing,
     Verdict,
     in_words,
+    not_modelled,
     require_checked,
     started_in,
 )
@@ -71,6 +74,8 @@ def judge_victims(
         keep((FREE, result))
         broken = broken or _broken(case.snapshot, case.started)
         standing = _standing(victims, asked, result, broken)
+    if broken is None:
+        standing = _unblamed(case, standing)
     level = standing.levels[0]
     used = None if standing.verdict is Verdict.INVALID else len(victims)
     row = Row(
@@ -88,6 +93,17 @@ def judge_victims(
 
 def _level(decision: int, best: int | None, bound: int | None) -> Level:
     return Level("ended", "min", decision, best, bound, "ended")
+
+
+def _unblamed(case: Case, standing: Standing) -> Standing:
+    """Return a verdict that blames nobody for ended jobs where something is not modelled.
+
+    Such as a quota: a job may have to end for that, though there is room.
+    """
+    why = not_modelled(case.snapshot, SAID - {PREEMPTION_RULES})
+    if not why or standing.verdict not in (Verdict.SUBOPTIMAL, Verdict.INVALID):
+        return standing
+    return replace(standing, verdict=Verdict.UNJUDGED, broken=None, reason=why)
 
 
 def _broken(snapshot: Snapshot, started: Sequence[tuple[str, Taken]]) -> str | None:
