@@ -401,3 +401,25 @@ def test_a_mapping_takes_the_options_of_its_command(tmp_path: Path) -> None:
     assert tp.map(tp.grid(4, 4), "torus:4x4", "grid-order", cell=(2, 2)).check().holds
     with pytest.raises(tp.InputError, match="--cell: expected no such option for objects"):
         tp.map(tp.grid(4, 4), "torus:2x2:4", balance=1.1, cell=(2, 2))
+
+
+def test_a_machine_file_that_changes_is_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def write(shape: list[int], folder: str = ".") -> None:
+        (tmp_path / folder).mkdir(exist_ok=True)
+        (tmp_path / folder / "m.json").write_text(json.dumps({"name": "m", "shape": shape}))
+
+    snapshot = {"schema": "topoplace.snapshot/1", "name": "s", "machine": "m.json"}
+    (tmp_path / "s.json").write_text(json.dumps(snapshot | {"running": [], "queue": []}))
+    pair = np.array([[0, 1], [1, 0]])
+    monkeypatch.chdir(tmp_path)
+    for shape in ([8], [4], [2, 2]):
+        write(shape)
+        assert tp.map(pair, "m.json", "default").instance.machine.shape == shape
+        assert tp.place("s.json", "first-fit").instance.machine.shape == shape
+        assert tp.topology("m.json").num_ranks == np.prod(shape)
+        assert tp.Model("m.json").snapshot.machine.shape == shape
+    write([5], "other")
+    monkeypatch.chdir(tmp_path / "other")
+    assert tp.topology("m.json").num_ranks == 5

@@ -63,7 +63,6 @@ def _kind_of(prefix: str) -> kinds.Kind | None:
     return next((kind for kind in kinds.placing() if prefix in kind.shorthands), None)
 
 
-@lru_cache(maxsize=16)
 def load_machine(spec: str) -> MachineModel:
     """Return the machine of a file, a shipped name or a shorthand.
 
@@ -78,15 +77,21 @@ def load_machine(spec: str) -> MachineModel:
     InputError
         If there is no such machine or its file is bad.
     """
+    if is_machine(spec):
+        return _named_machine(spec)
+    file, part = parted(spec)
+    if Path(file).exists():  # read again each time: it may have changed
+        return _machine_of_file(str(file), part)
+    raise _no_machine(spec)
+
+
+@lru_cache(maxsize=16)
+def _named_machine(spec: str) -> MachineModel:
+    """Return the machine of a shipped name or a shorthand, which is always the same."""
     found = _of_shorthand(spec)
     if found is not None:
         return found
-    if spec in machine_names():
-        return _machine_of_file(str(data_folder("instances") / "machines" / f"{spec}.json"))
-    file, part = parted(spec)
-    if Path(file).exists():
-        return _machine_of_file(str(file), part)
-    raise _no_machine(spec)
+    return _machine_of_file(str(data_folder("instances") / "machines" / f"{spec}.json"))
 
 
 def _of_shorthand(spec: str) -> MachineModel | None:
