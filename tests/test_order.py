@@ -692,3 +692,20 @@ def test_a_round_that_is_cut_short_says_what_is_not_judged(
     why = f"not judged: {'interrupted' if limit is None else 'time'}"
     assert [row.why for row in found.rows] == [*[why] * 3, "held: partition acc"]
     assert found.exit_code() == ExitCode.REGRET
+
+
+def test_a_window_on_a_mesh() -> None:
+    document = {
+        "schema": "topoplace.snapshot/1",
+        "name": "line",
+        "machine": {"name": "line", "shape": [4], "wrap": [False]},
+        "running": [{"id": "r", "nodes": "2-3", "ends": 60}],
+        "queue": [{"id": f"q{n}", "nodes": n, "walltime": 90} for n in (4, 2)],
+        "order": "backfill",
+    }
+    for window, starts in ((60, []), (59, ["q2"])):
+        found = solved(document | {"window": window})
+        assert found.check().verified
+        assert [p.request for p in found.placements] == starts
+        own = found.levels[0].certificate.reserved
+        assert (own and own.request) == (None if starts else "q4")
