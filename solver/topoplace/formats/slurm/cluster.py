@@ -205,7 +205,7 @@ def snapshot_of_slurm(
 def _of_plans(cluster: SlurmCluster, sharing: Sharing | None) -> Iterator[LeftOut]:
     """Yield what is not modelled of the order in which Slurm starts jobs, and of its plans."""
     yield LeftOut(option=ORDER, value="of Slurm's priorities")
-    value = "of each job that waits, as Slurm's backfill makes them; here of the first alone"
+    value = "of each job that waits, as Slurm's backfill makes them, not of the first alone"
     yield LeftOut(option=RESERVATIONS, value=value)
     if cluster.config.window is None:
         seconds = f"{cluster.config.seconds:,} s for reservations"
