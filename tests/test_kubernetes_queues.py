@@ -196,3 +196,28 @@ def test_swapped_files_are_noticed(tmp_path):
     notes = tp.audit(tmp_path / "after.json", after=before).notes
     assert any("are the files swapped?" in note for note in notes)
     assert not tp.audit(before, after=tmp_path / "after.json").notes
+
+
+@pytest.mark.parametrize(
+    ("memory", "running", "held"),
+    [("1G", 0, True), ("953Mi", 0, False), ("1", 0, False), ("1G", 1, True), ("3G", 0, False)],
+)
+def test_memory_is_not_short_for_its_rounding(tmp_path, memory, running, held):
+    """A node of 8000M has room for 8 pods of 1G, not for 8 of 954 MiB."""
+    own = template(1 if memory != "3G" else 4)
+    own["spec"]["containers"][0]["resources"]["requests"] |= {"memory": memory, "cpu": "1m"}
+    there = thing(
+        "Node",
+        "c",
+        metadata={"labels": {RACK: "r", HOST: "c"}},
+        status={"allocatable": {"cpu": "9", GPU: "8", "pods": "99", "memory": "8000M"}},
+    )
+    topology = cluster_wide("Topology", "t", spec={"levels": [{"nodeLabel": RACK}]})
+    pods = [pod(f"r{k}", "c", 1) for k in range(running)]
+    for one in pods:
+        one["spec"] = {**own["spec"], "nodeName": "c"}
+    waits = workload(podset={"count": 8 - running if memory != "3G" else 2, "template": own})
+    path = tmp_path / "now.json"
+    items = [topology, there, *pods, waits]
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+    assert options(read_kubernetes(path)[0]) == ({"ns/w": {"rounding"}} if held else {})

@@ -486,6 +486,8 @@ HOLDS = table(
     depends LimitRange: it has an amount for a container of a template that has none, or refuses \
         the pods of the template: they are above a `max` or below a `min`
     depends resourceClaims: a DeviceClass in the file gives a resource that a pod takes
+    depends rounding: its pods ask for memory that is no whole number of MiB, and but for the \
+        rounding more of them may fit on a node
     depends running-pods: some pods of the job run, and those that wait ask for a topology
     depends exclusive-topology: others of the family have no domain for themselves, or one of \
         another level

@@ -82,6 +82,7 @@ from topoplace.formats.kubernetes.objects import (
     TemplateMeta,
     amounts_of,
     id_of,
+    rounded_of,
     rounding,
     while_resized,
 )
@@ -413,7 +414,8 @@ class _Reader:
         takes = amounts_of(spec, where)
         for name in filter(self._others.is_device, takes):
             waiting.hold(left_out("resourceClaims", f"of a DeviceClass, for {name}", place))
-        return Podset(pods.name, pods.count, takes, asked.fields, asked.group, rules)
+        exact = rounded_of(spec, where)
+        return Podset(pods.name, pods.count, takes, asked.fields, asked.group, rules, exact=exact)
 
     def _of_class(self, waiting: Waiting, spec: PodSpec, place: str) -> PodSpec:
         """Return the specification that pods of a template get by their RuntimeClass."""

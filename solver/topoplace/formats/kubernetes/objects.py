@@ -417,7 +417,20 @@ class PodTemplate(KubeModel):
 
 
 def amounts_of(spec: PodSpec, field: str) -> dict[str, int]:
-    """Return what a pod of a specification takes of its node, one of ``pods`` among it.
+    """Return what a pod of a specification takes of its node, one of ``pods`` among it."""
+    asked = _asked_in_all(spec, field)
+    amounts = {name: base_units(name, own, field, up=True) for name, own in sorted(asked.items())}
+    return {name: amount for name, amount in amounts.items() if amount} | {"pods": 1}
+
+
+def rounded_of(spec: PodSpec, field: str) -> dict[str, Fraction]:
+    """Return what a pod takes that is no whole number of the units of a resource, as it is."""
+    exact = {name: in_units(name, own) for name, own in _asked_in_all(spec, field).items()}
+    return {name: own for name, own in exact.items() if own.denominator > 1 and rounding(name)}
+
+
+def _asked_in_all(spec: PodSpec, field: str) -> dict[str, Fraction]:
+    """Return what a pod asks for, as it is.
 
     That is what its containers ask for together (their limits, where they ask for nothing), or
     the most that is needed while the initial ones run, or what the pod asks for as a whole; and
@@ -442,9 +455,7 @@ def amounts_of(spec: PodSpec, field: str) -> dict[str, int]:
     whole, told = _asked_by(spec, field), (spec.resources or Resources()).requests or {}
     asked |= {name: own for name, own in whole.items() if name in told or name not in asked}
     overhead = {n: quantity(q, f"{field}.overhead.{n}") for n, q in (spec.overhead or {}).items()}
-    asked = _plus(asked, overhead)
-    amounts = {name: base_units(name, own, field, up=True) for name, own in sorted(asked.items())}
-    return {name: amount for name, amount in amounts.items() if amount} | {"pods": 1}
+    return _plus(asked, overhead)
 
 
 def while_resized(spec: PodSpec, status: PodStatus) -> PodSpec:

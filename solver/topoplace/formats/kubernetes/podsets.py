@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -60,6 +61,8 @@ class Podset:
         Which nodes they may come to.
     member
         The sub-group of their PodGroup that they are of.
+    exact
+        What each takes that `takes` has rounded up, in the same units.
     """
 
     name: str
@@ -69,6 +72,7 @@ class Podset:
     group: str | None
     rules: NodeRules
     member: tuple[str, ...] = ()
+    exact: Mapping[str, Fraction] = field(default_factory=dict)
 
 
 @dataclass

@@ -344,6 +344,7 @@ def _queue(
             counts["jobs left out, without pods"] += 1
             continue
         by_nodes = [*_by_flavors(own, nodes, domains.flavors), *_by_assigned(own, nodes, unplaced)]
+        by_nodes += _by_rounding(own, nodes, jobs.running)
         found = _left_out_of(job, jobs, [*by_nodes, *_over_quota(own, jobs)])
         for idx, podset in enumerate(own.podsets):
             own.podsets[idx] = replace(podset, rules=_in_hyper_nodes(podset, domains))
@@ -475,6 +476,35 @@ def _by_flavors(
             return [left_out("flavor", ", ".join(sorted(names)), where)]
         for idx, one in zip(members, rules, strict=True):
             own.podsets[idx] = replace(own.podsets[idx], rules=one)
+    return []
+
+
+def _by_rounding(
+    own: Waiting, nodes: Sequence[KubeNode], running: Mapping[str, Amounts]
+) -> list[LeftOut]:
+    """Return where more pods may fit on a node than do as amounts are rounded to MiB."""
+    if not any(podset.exact for podset in own.podsets):
+        return []
+    taken: dict[str, Counter[str]] = defaultdict(Counter)
+    for amounts in running.values():
+        for host, takes in amounts.items():
+            taken[host].update(takes)
+    for podset, node in itertools.product(own.podsets, nodes):
+        if not podset.exact or not node.is_open or not podset.rules.allow(node):
+            continue
+        left = {name: node.amounts.get(name, 0) - taken[node.name][name] for name in podset.takes}
+        fits = max(min(left[name] // each for name, each in podset.takes.items()), 0)
+        slack = 1 + taken[node.name]["pods"]  # of what the node has, and of each pod there
+        may = all(
+            (fits + 1) * podset.exact[name] < left[name] + slack
+            if name in podset.exact
+            else (fits + 1) * each <= left[name]
+            for name, each in podset.takes.items()
+        )
+        if may and fits < podset.count:
+            names = ", ".join(podset.exact)
+            text = f"{names} to MiB: {node.name} may have room for more than {fits}"
+            return [left_out("rounding", text, podset.rules.where)]
     return []
 
 
