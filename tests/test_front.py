@@ -423,3 +423,27 @@ def test_a_machine_file_that_changes_is_read_again(
     write([5], "other")
     monkeypatch.chdir(tmp_path / "other")
     assert tp.topology("m.json").num_ranks == 5
+
+
+def test_a_result_is_checked_against_an_instance(tmp_path: Path) -> None:
+    results = [tp.map(tp.grid(2, 2, bytes=text), "torus:2x2", "default") for text in ("8/4", "8")]
+    first, second = results
+    first.save(tmp_path / "first.json")
+    for same in (first, first.instance, tmp_path / "first.json"):
+        assert tp.check(first, instance=same).holds
+        assert not tp.check(second, instance=same).holds
+    model = torus_model()
+    placed = tp.place(model, "first-fit")
+    assert tp.check(placed, instance=model).holds
+    model.add_request("new", 2)
+    assert not tp.check(placed, instance=model).holds
+    (line,) = lines_said(tp.check, first, instance=3)
+    assert line.startswith("instance: expected a model, a snapshot, a mapping instance, a result")
+
+
+def test_bytes_of_a_grid_differ_by_direction() -> None:
+    both = tp.grid(4, 2, bytes="8/4,2")
+    assert both.bytes == [[8, 4], [2, 2]]
+    assert tp.grid(4, 2, bytes="8/4").bytes == [[8, 4], [8, 4]]
+    for text in ("8/4/2", "8,4,2", "x"):
+        assert len(lines_said(tp.grid, 4, 2, bytes=text)) == 1

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import topoplace as tp
@@ -57,7 +58,12 @@ QAPLIB = "4\n\n0 5 7 0 0 0 2 0\n0 0 0 0 0 0 0 0\n" + "0 1 2 3 1 0 1 2 2 1 0 1 3 
         ("edges", ".el", EDGES),
         ("edges", "", EDGES),
         ("edges", ".csv", EDGES_CSV),
+        ("edges", ".csv", "target,count,bytes,source\n1,1,5,0\n2,1,7,0\n2,1,2,1\n3,1,4,3\n"),
+        ("edges", ".csv", ",source,target,weight\n0,0,1,5\n1,0,2,7\n2,1,2,2\n3,3,3,4\n"),
         ("csv", ".csv", MATRIX),
+        ("csv", ".csv", ",0,1,2,3\n0,9,5,7,0\n1,0,9,2,0\n2,0,0,9,0\n3,0,0,0,9\n"),
+        ("csv", ".csv", ",3,1,2,0\n1,0,9,2,0\n0,0,5,7,9\n2,0,0,9,0\n3,9,0,0,0\n"),
+        ("csv", ".csv", "0,1,2,3\n9,5,7,0\n0,9,2,0\n0,0,9,0\n0,0,0,9\n"),
         ("csv", "", MATRIX.replace(",", ";")),
         ("csv", "", MATRIX.replace(",", "  ")),
         ("qaplib", ".dat", QAPLIB),
@@ -139,6 +145,13 @@ BIG = 1 << 53
         ("edges", "0 99999999 1", "line 1, target: expected an integer from 0 to 2097151"),
         ("edges", "# tasks 2\n0 2 1\n", "graph: expected tasks below 2.*2"),
         ("edges", "source target bytes\n", "graph: expected lines of source"),
+        ("edges", "source target\n0 1 5\n", "line 2: expected 2 fields, as in line 1.*'0 1 5'"),
+        *(
+            (form, f"{header}\n0,1,5\n2,1,4\n1,0,9\n", f"line 1: .*columns source, t.*{header}")
+            for form in ("edges", None)
+            for header in ("src,dst,bytes", "source,target,wieght", "source,to,bytes", "a,b,c")
+        ),
+        ("csv", ",a,b\na,0,1\nc,1,0\n", "graph: .* same tasks as rows.*found b as one of"),
         ("matrix", "", "graph format: .* csv, qaplib, metis, grf, edges.*'matrix'"),
         (None, "1,2,3,4\n1,2\n", "a graph file of a known form .*'1,2,3,4'"),
         (None, "", "a graph file of a known form"),
@@ -247,6 +260,21 @@ def test_python_hears_what_was_guessed_and_left_out_of_a_list(tmp_path, caplog):
     caplog.clear()
     tp.recognise(tmp_path / "edges.csv")
     assert len(caplog.messages) == 2
+
+
+def test_a_matrix_with_labels(tmp_path):
+    frame = pd.DataFrame([[0, 5, 0, 1], [0, 0, 2, 0], [7, 0, 0, 0], [0, 0, 3, 0]])
+    frame.index = frame.columns = [*"dcba"]
+    frame.to_csv(tmp_path / "m.csv")
+    expected = tp.graph(frame)
+    assert expected.names == [*"dcba"]
+    assert read_graph(tmp_path / "m.csv") == expected
+    frame[[*"abcd"]].to_csv(tmp_path / "m.csv")  # columns in another order
+    assert read_graph(tmp_path / "m.csv") == expected
+    frame.to_csv(tmp_path / "m.csv", index=False)
+    assert read_graph(tmp_path / "m.csv") == expected
+    frame.to_csv(tmp_path / "m.csv", header=False)
+    assert read_graph(tmp_path / "m.csv") == expected
 
 
 def test_a_matrix_as_numpy_writes_it(tmp_path):

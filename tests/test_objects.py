@@ -35,7 +35,12 @@ from topoplace.mapping.local_search import Annealing
 from topoplace.mapping.mapped import Keeper
 from topoplace.mapping.methods.papers import parts_of
 from topoplace.mapping.objects import search, settled
-from topoplace.mapping.objects.applications import expanded, problem_of, read_application
+from topoplace.mapping.objects.applications import (
+    cap_of,
+    expanded,
+    problem_of,
+    read_application,
+)
 from topoplace.mapping.objects.bounds import load_bound, shares_bound
 from topoplace.mapping.objects.builders import BUILDERS, mesh, milc, namd, openatom
 from topoplace.mapping.objects.search import consecutive
@@ -786,3 +791,9 @@ def test_objects_go_to_the_emptiest_cell_or_the_fullest_that_they_fit(fullest: b
             left[expected[one]] -= problem.loads[one]
         found = settled.one_by_one(problem, known, fullest=fullest)
         assert (None if found is None else found.tolist()) == expected, seed
+
+
+def test_the_cap_that_is_used_is_said_where_it_is_not_the_one_asked_for(caplog):
+    assert (cap_of(7, 1, 6, "1.1"), cap_of(12, 1, 6, "1.5")) == (2, 3)
+    said = "--balance 1.1: at most 2 on a node, 1.71 averages, the least that can hold all loads"
+    assert caplog.messages == [said]

@@ -139,7 +139,7 @@ def test_layouts_on_a_snapshot_and_their_options(capsys: pytest.CaptureFixture[s
     said = capsys.readouterr().out
     assert "at 18,8,13 depth 9" in said
     for more, told in (
-        (["--rank-files", "x"], "a snapshot or nodes with this option"),
+        (["--rank-files", "x"], "a snapshot, --subset or --within 4x4@0,0 with this option"),
         (["--within", "12x8x30"], "a region inside"),
     ):
         assert run([*words, *more]) != 0

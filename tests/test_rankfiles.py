@@ -389,7 +389,11 @@ def test_subsets_by_name_or_by_position(capsys):
     asked = ["map", "--grid", "2", "--on", "tree:2x2", "--subset"]
     for subset in ("n[2-3]", "n2,n3", "2-3"):
         assert run([*asked, subset]) == 0
-    capsys.readouterr()
+    assert "in the order" not in capsys.readouterr().err
+    for subset in ("n3,n2", "3,2", "n[3,2]"):
+        assert run([*asked, subset]) == 0
+        said = "--subset: nodes are used in the order of their numbers, not as listed"
+        assert said in capsys.readouterr().err
     assert run([*asked, "n2,m3"]) == 2
     said = "--subset: expected nodes of the machine, found 'm3'"
     assert capsys.readouterr().err == f"topoplace: error: {said}\n"
@@ -409,9 +413,19 @@ def test_inside_a_job_on_a_hierarchy(tmp_path, monkeypatch, capsys):
     capsys.readouterr()
     uneven = ["map", "--grid", "6", "--on", "placed.json", "--job", "uneven"]
     assert run(uneven) == 2
-    said = "expected the most tasks on a node, as the job's hosts differ in units (2, 4)"
-    assert f"error: --tasks-per-node: {said}, found nothing\n" in capsys.readouterr().err
-    assert run([*uneven, "--tasks-per-node", "4"]) == 0
+    said = "--tasks-per-node: expected from 1 to 2, the fewest units of the job on a host (2, 4)"
+    assert f"error: {said}, found nothing\n" in capsys.readouterr().err
+    assert run([*uneven, "--tasks-per-node", "4"]) == 2
+    assert f"error: {said}, found 4\n" in capsys.readouterr().err
+    many = ["map", "--grid", "8", "--on", "placed.json", "--job", "even", "--tasks-per-node", "5"]
+    assert run(many) == 2
+    capsys.readouterr()
+    assert run(["map", "--grid", "4", *uneven[3:], "--tasks-per-node", "2"]) == 0
+    (text,) = (start.hosts for start in placed.placements if start.request == "uneven")
+    most = [part.partition("*")[0] for part in text.split() if part.endswith("*4")]
+    large = ["map", "--grid", "4", *uneven[3:], "--subset", ",".join(most)]
+    assert run(large) == 0  # as many as the units that those have
+    assert tp.map(tp.grid(4), on=placed, job="uneven", subset=most).instance.tasks_per_node == 4
 
 
 def _hosts(text):

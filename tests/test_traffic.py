@@ -107,6 +107,34 @@ def test_labels_of_nodes_may_be_anything() -> None:
     assert (numbers.names, {*numbers.sources, *numbers.targets}) == (None, {0, 1, 2})
 
 
+@pytest.mark.parametrize("labels", [LETTERS, [str(k) for k in range(4)], [*range(4)]])
+def test_columns_are_those_of_the_rows_by_label(labels: list[Any]) -> None:
+    traffic = np.arange(16).reshape(4, 4)
+    np.fill_diagonal(traffic, 0)
+    frame = pd.DataFrame(traffic, index=labels, columns=labels)
+    for rows, columns in ([3, 2, 1, 0], [0, 1, 2, 3]), ([1, 3, 0, 2], [2, 0, 1, 3]):
+        graph = tp.graph(frame.iloc[rows, columns])
+        names = graph.names or [str(labels[k]) for k in range(4)]
+        found = pd.DataFrame(0, index=map(str, labels), columns=map(str, labels))
+        for source, target, size in zip(graph.sources, graph.targets, graph.bytes, strict=True):
+            found.loc[names[source], names[target]] = size
+        assert (found.to_numpy() == traffic).all()
+        assert (graph.names is None) is (labels is not LETTERS)
+
+
+def test_bytes_go_before_weights_and_what_has_none_is_said(caplog: Any) -> None:
+    both = edges_of(range(4)).assign(bytes=[8, 9], count=1)
+    assert tp.graph(both).bytes == [8, 9]
+    assert not caplog.messages
+    mixed = Graph([(0, 1, None), (1, 2, None), (2, 3, None)], "")
+    own: list[Any] = [(0, 1, {"bytes": 4000, "weight": 3}), (1, 2, {"weight": 2}), (2, 3, {})]
+    mixed.edges = lambda data: own
+    assert tp.graph(mixed).bytes == [4000, 2, 1]
+    assert tp.graph(edges_of(range(4))[["source", "target"]]).bytes == [1, 1]
+    lines = ["no bytes given in 1 edge, 1 each", "no bytes given, 1 each"]
+    assert [line.partition(": ")[2] for line in caplog.messages] == lines
+
+
 def test_requests_and_recognise_take_them() -> None:
     ring = sparse.coo_array((np.ones(8), (np.arange(8), (np.arange(8) + 1) % 8)), shape=(8, 8))
     assert "a ring of 8 tasks" in str(tp.recognise(ring))
@@ -156,17 +184,41 @@ HALF[1, 2] = 2.5
         ),
         (
             pd.DataFrame({"from": list("aab"), "target": list("bcc"), "weight": [4, 9, 5]}),
-            "application: expected columns source, target and weight, or as many columns as rows, "
+            "application: expected columns source, target and bytes (or weight), each once, "
             "found columns from, target, weight",
         ),
         (
             edges_of(LETTERS).rename(columns={"source": "from"}),
-            "application: expected columns source, target and weight, or as many columns as rows, "
+            "application: expected columns source, target and bytes (or weight), each once, "
             "found columns from, target, weight",
         ),
         (
-            pd.DataFrame(MATRIX, index=LETTERS, columns=LETTERS[::-1]),
-            "application: expected the same tasks as rows and as columns, found others",
+            pd.DataFrame(MATRIX, index=LETTERS, columns=list("abcx")),
+            "application: expected the same tasks as rows and as columns, found d as one of them "
+            "alone",
+        ),
+        (
+            pd.DataFrame(MATRIX, columns=range(1, 5)),
+            "application: expected the same tasks as rows and as columns, found 0 as one of them "
+            "alone",
+        ),
+        (
+            pd.DataFrame(MATRIX, index=list("aabc"), columns=list("caba")),
+            "application: expected the same tasks as rows and as columns, each once",
+        ),
+        (
+            edges_of(LETTERS).rename(columns={"weight": "wieght"}),
+            "application: expected columns source, target and bytes (or weight), each once, "
+            "found columns source, target, wieght",
+        ),
+        (
+            graph_of([("a", "b", 3), ("b", "c", 4)], "volume"),
+            "application.edges['a', 'b']: expected bytes or weight as an attribute, found volume",
+        ),
+        (
+            np.ma.masked_equal(MATRIX, 7),
+            "application: expected an array without masked entries (filled(0) makes them 0), "
+            "found 1 of them",
         ),
         (
             graph_of([("a", "b", 0.5)]),
@@ -204,3 +256,19 @@ def test_names_are_as_many_as_tasks(tmp_path: Path) -> None:
     document["application"]["names"] = ["a"]
     line = "document: names: expected a name for each of 4 tasks, found 1"
     assert lines_said(tp.load, document) == [line]
+
+
+def test_a_series_is_a_mapping_by_its_index() -> None:
+    for given, labels in ((MATRIX, range(4)), (tp.graph(edges_of(LETTERS)), LETTERS)):
+        for order in ([3, 2, 1, 0], [2, 0, 3, 1]):
+            nodes = pd.Series([3, 1, 0, 2], index=labels).iloc[order]
+            result = tp.map(given, "torus:2x2", mapping=nodes)
+            assert result.solution is not None
+            assert result.solution.nodes == [3, 1, 0, 2]
+    counted = tp.map(edges_of(LETTERS), "torus:2x2", mapping=pd.Series([3, 1, 0, 2]))
+    assert counted.solution is not None
+    assert counted.solution.nodes == [3, 1, 0, 2]
+    for index in ([1, 2, 3, 4], [0, 0, 1, 2], list("abce")):
+        series = pd.Series([3, 1, 0, 2], index=index)
+        (line,) = lines_said(tp.map, MATRIX, "torus:2x2", mapping=series)
+        assert line.startswith("mapping: expected the tasks as the index of a series, found ")

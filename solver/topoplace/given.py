@@ -149,3 +149,27 @@ def parse_extents(text: str, field: str) -> tuple[int, ...]:
     if not re.fullmatch(r"[1-9]\d{0,6}(?:x[1-9]\d{0,6})*", text):
         raise InputError("positive sizes such as 32x32x32", field=field, value=text)
     return tuple(map(int, text.split("x")))
+
+
+def parse_count(text: str, field: str) -> int:
+    """Return a number of bytes; an `InputError` names `field`."""
+    if not re.fullmatch(r"[0-9]{1,15}", text):
+        raise InputError("bytes, 0 or more, such as 8", field=field, value=text)
+    return int(text)
+
+
+def parse_bytes(text: str, num_dims: int, field: str) -> list[list[int]]:
+    """Return bytes up and down per dimension: ``8/4,8,8``, or one number for all of them."""
+    parts = text.split(",")
+    if len(parts) == 1:
+        parts *= num_dims
+    if len(parts) != num_dims:
+        expected = f"{number_of(num_dims, 'number')} of bytes, one for each dimension"
+        raise InputError(expected, field=field, value=text)
+    found = []
+    for part in parts:
+        ways = [parse_count(way, field) for way in part.split("/")]
+        if len(ways) > 2:
+            raise InputError("one number, or two such as 8/4", field=field, value=part)
+        found.append([ways[0], ways[-1]])
+    return found

@@ -12,7 +12,7 @@ import numpy as np
 from pydantic import ValidationError
 
 from topoplace.errors import WHOLE, InputError, blamed_on, number_of, unknown_name
-from topoplace.given import fitting, parse_extents, plain
+from topoplace.given import fitting, parse_bytes, parse_extents, plain
 from topoplace.machine import Prism, format_node_set
 from topoplace.machine.hostlist import format_host_list
 from topoplace.snapshot.changes import changed, known_nodes
@@ -663,7 +663,7 @@ def hierarchy(
 def grid(
     *shape: int | str,
     periodic: bool | str | Sequence[bool] = False,
-    bytes: int | Sequence[int] = 1,
+    bytes: int | str | Sequence[int] = 1,
     diagonal_bytes: Sequence[int] | None = None,
 ) -> GridApplication:
     """Return an application whose tasks form a Cartesian grid and exchange halos.
@@ -675,7 +675,8 @@ def grid(
     periodic
         Whether the dimensions close, all or each; or the letters of those that do, ``"xyz"``.
     bytes
-        The size of a message to a neighbour, in all dimensions or in each.
+        The size of a message to a neighbour, in all dimensions or in each; as a text ``"8/4,8"``,
+        where 8 go up the first dimension and 4 down.
     diagonal_bytes
         Bytes to the neighbours that differ in 2, 3, ... dimensions; none by default.
 
@@ -692,12 +693,16 @@ def grid(
         if not {*periodic} <= {*letters}:
             raise InputError(f"letters of {letters}", field="periodic", value=periodic)
         periodic = [letter in periodic for letter in letters]
-    sizes = _each(bytes, num_dims, int)
+    if isinstance(bytes, str):
+        sizes: Any = parse_bytes(bytes, num_dims, "bytes")
+    else:
+        sizes = _each(bytes, num_dims, int)
+        sizes = [[size, size] for size in sizes] if isinstance(sizes, list) else sizes
     return _checked(
         GridApplication,
         shape=_listed(shape),
         periodic=_each(periodic, num_dims, bool),
-        bytes=[[size, size] for size in sizes] if isinstance(sizes, list) else sizes,
+        bytes=sizes,
         stencil="nearest" if diagonal_bytes is None else "full",
         diagonal_bytes=_listed(diagonal_bytes or []),
     )
@@ -713,10 +718,11 @@ def graph(messages: Any, num_tasks: int | None = None) -> GraphApplication:
     messages
         The bytes of messages, in whole numbers: a square array or a sparse matrix of SciPy, of what
         every task sends to every other; triples of source, target and bytes, or an array of shape
-        ``(num_messages, 3)``; a data frame of pandas, square or with the columns ``source``,
-        ``target`` and ``weight`` (1 if it is left out); or a graph of NetworkX with ``weight`` on
-        its edges, each one message. Nodes and labels that are not just numbers become the names
-        of tasks.
+        ``(num_messages, 3)``; a data frame of pandas, with the columns ``source``, ``target`` and
+        ``bytes``, else ``weight``, or square, with the same labels of rows and columns in any
+        order; or a graph of NetworkX with ``bytes``, else ``weight``, on its edges, each one
+        message. Where no bytes are given at all, a message has 1, and a warning says so. Nodes and
+        labels that are not just numbers become the names of tasks.
     num_tasks
         By default one more than the largest task that occurs, or as many as the matrix has rows.
 

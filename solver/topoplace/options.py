@@ -858,7 +858,8 @@ class Map(Solve, Watched):
     )
     tasks_per_node: int | None = _place(
         "N",
-        "Most tasks on a node; default 1, or as many as the job of a result has units there.",
+        "Most tasks on a node; default 1, or as many as the job of a result has units there, which "
+        "are also the most if there are several.",
     )
     within: str | None = _place("12x8x12@0,0,0", "Use the routers of this prism only.")
     subset: str | Sequence[str | int] | None = _place(
@@ -874,7 +875,8 @@ class Map(Solve, Watched):
         "F",
         "Evaluate this mapping, or start the search from it.",
         kind=Path,
-        in_python="Or the node of every task, or a result.",
+        in_python="Or the node of every task, or a result. A series of pandas has the tasks as its "
+        "index: their names, or numbers in any order.",
     )
     most_moves: int | None = _how(
         "N", "Move at most N tasks or objects to another node than in --mapping.", least=0

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from topoplace.certify.candidates import told
 from topoplace.certify.order import bound_in_order, is_ordered
@@ -29,7 +29,7 @@ from topoplace.result.reading import CHECKABLE, AnyResult, parse_checkable, pars
 from topoplace.result.several import Frontier, Optima
 from topoplace.snapshot.files import parse_object, read_bytes
 from topoplace.snapshot.normal import differences, sha256_of
-from topoplace.snapshot.schema import Snapshot
+from topoplace.snapshot.schema import MappingInstance, Snapshot
 
 
 def check_file(path: str | Path, instance: str | Path | Snapshot | None = None) -> Report:
@@ -50,23 +50,26 @@ def check_file(path: str | Path, instance: str | Path | Snapshot | None = None) 
     """
     wanted = None if instance is None else _instance_in(instance)
     result = parse_checkable(read_bytes(path), str(path))
-    report = check_document(result)
-    if wanted is None:
-        return report
-    sha256 = sha256_of(wanted)
-    same = report.sha256 == sha256
     told = instance.name if isinstance(instance, Snapshot) else instance
+    return check_document(result) if wanted is None else check_of(result, wanted, str(told))
+
+
+def check_of(result: Kept, instance: Snapshot | MappingInstance, told: str) -> Report:
+    """Check all claims of a result, and whether its instance is this one, which is named `told`."""
+    wanted, own = _instance_in(instance), cast(Any, result)
+    report, sha256 = check_document(result), sha256_of(wanted)
+    same = report.sha256 == sha256
     detail = f"the instance is that of {told}"
     if not same:
-        others = "; ".join(differences(result.instance, wanted))
+        others = "; ".join(differences(own.instance, wanted))
         detail = f"sha256 {report.sha256}, not {sha256} of {told}" + (others and f": {others}")
     return replace(report, claims=(*report.claims, Claim("whose", same, detail)))
 
 
-def _instance_in(source: str | Path | Snapshot) -> Any:
+def _instance_in(source: str | Path | Snapshot | MappingInstance) -> Any:
     """Return an instance, or the one that a file is, or has inside."""
     instance: Any = source
-    if not isinstance(source, Snapshot):
+    if isinstance(source, str | Path):
         text, file = read_bytes(source), str(source)
         holds_instance = parse_object(text, file).get("schema") in CHECKABLE
         parse = parse_checkable if holds_instance else parse_instance

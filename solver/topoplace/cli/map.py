@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import MISSING, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +11,7 @@ from topoplace import front, options
 from topoplace.cli.options import command, require_writable
 from topoplace.cli.output import end_with, print_json, say, say_files, say_note, shown
 from topoplace.errors import InputError, number_of, refuse, unknown_name
-from topoplace.given import parse_extents
+from topoplace.given import parse_bytes, parse_count, parse_extents
 from topoplace.options import (
     FILES,
     GRAPH_FORMAT,
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
     from topoplace.snapshot.schema import GridApplication
 
 _LETTERS = "xyzt"
-_BYTES = re.compile(r"\d{1,15}")
 _APPLICATION = "Application"
 
 
@@ -205,7 +203,7 @@ def grid_application(extents: str, given: Grid) -> GridApplication:
     diagonals = len(shape) - 1 if stencil == "full" else 0
     sizes = [1] * diagonals
     if diagonal_bytes is not None:
-        sizes = [_parse_count(part, "--diagonal-bytes") for part in diagonal_bytes.split(",")]
+        sizes = [parse_count(part, "--diagonal-bytes") for part in diagonal_bytes.split(",")]
         if len(sizes) != diagonals:
             expected = (
                 f"{number_of(diagonals, 'number')} with --stencil {stencil} in "
@@ -215,36 +213,10 @@ def grid_application(extents: str, given: Grid) -> GridApplication:
     return make(
         shape=list(shape),
         periodic=[letter in periodic for letter in letters],
-        bytes=_parse_bytes(given.message_bytes or "1", len(shape)),
+        bytes=parse_bytes(given.message_bytes or "1", len(shape), "--bytes"),
         stencil="full" if stencil == "full" else "nearest",
         diagonal_bytes=sizes,
     )
-
-
-def _parse_bytes(text: str, num_dims: int) -> list[list[int]]:
-    """Return bytes up and down per dimension: ``8/4,8,8``, or one number for all of them."""
-    parts = text.split(",")
-    if len(parts) == 1:
-        parts *= num_dims
-    if len(parts) != num_dims:
-        raise InputError(
-            f"{number_of(num_dims, 'number')} of bytes, one for each dimension",
-            field="--bytes",
-            value=text,
-        )
-    found = []
-    for part in parts:
-        ways = [_parse_count(way, "--bytes") for way in part.split("/")]
-        if len(ways) > 2:
-            raise InputError("one number, or two such as 8/4", field="--bytes", value=part)
-        found.append([ways[0], ways[-1]])
-    return found
-
-
-def _parse_count(text: str, field: str) -> int:
-    if not _BYTES.fullmatch(text):
-        raise InputError("bytes, 0 or more, such as 8", field=field, value=text)
-    return int(text)
 
 
 @dataclass(frozen=True, kw_only=True)

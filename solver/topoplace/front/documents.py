@@ -143,8 +143,14 @@ def _held(found: State | Checkable) -> Loaded:
     return Model.of(found.snapshot) if isinstance(found, kinds.State) else found.instance
 
 
-def check(result: Kept | File | Document) -> Report:
+def check(result: Kept | File | Document, instance: Any = None) -> Report:
     """Recompute every claim of a result or frontier from the instance inside.
+
+    Parameters
+    ----------
+    instance
+        What the instance has to be: a `Model`, a snapshot, a mapping instance, a result with its
+        instance inside, or the file of one.
 
     Returns
     -------
@@ -159,7 +165,15 @@ def check(result: Kept | File | Document) -> Report:
     found = result if isinstance(result, Kept) else load(result)
     if not isinstance(found, Kept):
         raise InputError("a result", field="result", found=type(found).__name__)
-    return check_document(found)
+    if instance is None:
+        return check_document(found)
+    told = str(instance) if isinstance(instance, str | Path) else "the instance given"
+    held = load(instance) if isinstance(instance, str | Path | Mapping) else instance
+    wanted = getattr(held, "instance", held.snapshot if isinstance(held, Model) else held)
+    if not isinstance(wanted, Snapshot | MappingInstance):
+        expected = "a model, a snapshot, a mapping instance, a result, or the file of one"
+        raise InputError(expected, field="instance", found=type(held).__name__)
+    return certify.check_of(found, wanted, told)
 
 
 def check_file(path: File, instance: File | None = None) -> Report:

@@ -15,7 +15,7 @@ from topoplace import options
 from topoplace.errors import InputError, refuse, unknown_name
 from topoplace.formats.text import name_of
 from topoplace.front.documents import load, options_of, watched
-from topoplace.given import fitting, parse_extents
+from topoplace.given import fitting, parse_extents, plain
 from topoplace.kernels import compile_for
 from topoplace.kinds import kind_named
 from topoplace.machine import Torus
@@ -76,6 +76,7 @@ from topoplace.snapshot.state import torus_of
 from topoplace.solving import solve
 from topoplace.study.case import File
 from topoplace.study.external.mapping import mapping_method
+from topoplace.traffic import is_series
 from topoplace.types import IntArray
 
 __all__ = [
@@ -146,7 +147,7 @@ def problem_asked(
         places = places.only(asked.subset)
     if not of_objects:
         assert not isinstance(application, ObjectsApplication), "it is loaded"
-        most = places.tasks_per_node if asked.tasks_per_node is None else asked.tasks_per_node
+        most = places.most_tasks(asked.tasks_per_node)
         spread = _spread(application, asked)
         return _limited(problem_on(places, application, most, **named, spread=spread), asked)
     fixed: Any = asked.fixed or ()
@@ -173,9 +174,26 @@ def _mapping(problem: MappingProblem, asked: options.Map) -> IntArray:
         return read_mapping(given, asked.mapping_format, problem)
     if isinstance(given, MappingResult):
         given = () if given.solution is None else given.solution.nodes
+    if is_series(given):
+        given = _by_label(given, problem)
     nodes = np.asarray(fitting(given, "Sequence[int]", "mapping"), dtype=np.int64)
     require_mapping(problem, nodes)
     return nodes
+
+
+def _by_label(given: Any, problem: MappingProblem) -> list[Any]:
+    """Return the nodes of a series of pandas in the order of tasks, which its index has."""
+    numbers = [str(task) for task in range(problem.num_tasks)]
+    names = getattr(problem.instance.application, "names", None) or numbers
+    labels = [str(label) for label in plain(list(given.index))]
+    if labels == numbers:  # counted, by default
+        return list(given.tolist())
+    wrong = {*labels} ^ {*names}
+    if wrong or len(labels) > len(names):
+        found = f"{min(wrong)} in one of them alone" if wrong else "some twice"
+        raise InputError("the tasks as the index of a series", field="mapping", found=found)
+    nodes = dict(zip(labels, given.tolist(), strict=True))
+    return [nodes[name] for name in names]
 
 
 def _spread(application: AnyApplication, asked: options.Map) -> list[SpreadGroups]:
@@ -404,7 +422,11 @@ def layouts(application: GridApplication, asked: options.Layouts) -> Layouts:
     given = asked.subset is not None or "@" in (asked.within or "")
     problem = None
     if is_machine and not given:
-        refuse("a snapshot or nodes with this option", job=asked.job, rank_files=asked.rank_files)
+        refuse(
+            "a snapshot, --subset or --within 4x4@0,0 with this option",
+            job=asked.job,
+            rank_files=asked.rank_files,
+        )
         ranked, torus = _in_region(application, asked)
     else:
         parts = ("job", "node_class", "within")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +44,8 @@ from topoplace.snapshot.schema import (
 )
 from topoplace.types import IntArray
 
+log = logging.getLogger("topoplace")
+
 MATRIX = "matrix:"
 """The prefix of the file of a matrix of distances that is a machine."""
 SHAREDMAP = "sharedmap:"
@@ -62,17 +66,24 @@ class Places:
     nodes: IntArray
     source: str
     level_costs: tuple[int, ...] | None = None
-    units: tuple[int, ...] = (1,)
-    """How many units a job has on its nodes, each number once, ascending."""
+    units: Mapping[int, int] = field(default_factory=dict)
+    """How many units a job has on each of its nodes; one where nothing is said."""
 
-    @property
-    def tasks_per_node(self) -> int:
-        """Most tasks on a node if nobody says it: as many as units, one if there are none."""
-        if len(self.units) > 1:
-            shown = ", ".join(map(str, self.units))
-            expected = f"the most tasks on a node, as the job's hosts differ in units ({shown})"
-            raise InputError(expected, field="--tasks-per-node", found="nothing")
-        return self.units[0]
+    def most_tasks(self, asked: int | None) -> int:
+        """Return the most tasks on a node: what is asked for, by default as many as units.
+
+        Raises `InputError` if a node has fewer units, or nothing is asked for and nodes differ. One
+        unit on every node is the node itself, which takes any number.
+        """
+        units = sorted({self.units.get(node, 1) for node in self.nodes.tolist()}) or [1]
+        if asked is None and len(units) == 1:
+            return units[0]
+        if asked is None or (units[-1] > 1 and asked > units[0]):
+            shown = ", ".join(map(str, units))
+            expected = f"from 1 to {units[0]}, the fewest units of the job on a host ({shown})"
+            found = "nothing" if asked is None else str(asked)
+            raise InputError(expected, field="--tasks-per-node", found=found)
+        return asked
 
     @property
     def node_set(self) -> str:
@@ -86,7 +97,8 @@ class Places:
     def only(self, subset: str | Sequence[str | int], field: str = "--subset") -> Places:
         """Return the part of the places on the nodes of a set: ``0-47,60``, or ``n[01-16]``.
 
-        Where nodes have names, numbers are positions.
+        Where nodes have names, numbers are positions. Tasks fill nodes in the order of their
+        numbers, whatever the order in the set; where that differs, a warning says so.
 
         Raises `InputError` if the set is malformed, or names a node that is not one of these.
         """
@@ -105,19 +117,26 @@ class Places:
                 field=field,
                 value=int(strange[0]),
             )
-        return replace(self, nodes=wanted, source=f"{self.source}, some nodes")
+        if (np.diff(wanted) < 0).any():
+            log.warning("%s: nodes are used in the order of their numbers, not as listed", field)
+        return replace(self, nodes=np.unique(wanted), source=f"{self.source}, some nodes")
 
     def _numbers(self, subset: str, field: str) -> IntArray:
+        """Return the nodes of a set in the order in which it lists them."""
         names = offer_of(self.machine).names(self.machine)
         if names:
             listed = expand_host_list(subset, field)
             if not _NUMBERS.fullmatch(subset) or {*listed} <= {*names}:
-                return np.unique(numbered(names, listed, field))
+                return numbered(names, listed, field)
         if not names and not _NUMBERS.fullmatch(subset):
             expected = "numbers of nodes such as 0-47,60, as their names are not known"
             hint = "" if self.machine.kind != "torus" else " (--names FILE)"
             raise InputError(expected + hint, field=field, value=subset)
-        return parse_node_set(subset, machine_of(self.machine).num_nodes, field)
+        nodes = parse_node_set(subset, machine_of(self.machine).num_nodes, field)
+        firsts = [int(part.partition("-")[0]) for part in subset.split(",") if len(nodes)]
+        lasts = [int(part.rpartition("-")[2]) for part in subset.split(",") if len(nodes)]
+        ranges = [np.arange(a, b + 1) for a, b in zip(firsts, lasts, strict=True)]
+        return np.concatenate(ranges) if ranges else nodes
 
     def within(self, text: str, field: str = "--within") -> Places:
         """Return the part on a prism of routers such as ``12x8x12@0,4,0``; by default from 0 on.
@@ -135,7 +154,7 @@ class Places:
         prism = Prism(origin, extents)
         prism.require_inside(torus, field)
         inside = np.isin(self.nodes // torus.nodes_per_router, prism.routers(torus))
-        return Places(self.machine, self.nodes[inside], f"{self.source}, {prism.text}")
+        return replace(self, nodes=self.nodes[inside], source=f"{self.source}, {prism.text}")
 
 
 def load_places(
@@ -290,13 +309,12 @@ def _started(result: Result[Any, Any, Any], job: str | None) -> tuple[str, IntAr
     return job, np.array(list(dict.fromkeys(nodes_of[job])), dtype=np.int64)
 
 
-def _units_of(document: Document, job: str | None) -> tuple[int, ...]:
-    """Return how many units the job of a result has on its nodes, each number once."""
+def _units_of(document: Document, job: str | None) -> dict[int, int]:
+    """Return how many units the job of a result has on each of its nodes."""
     if not isinstance(document, Result):
-        return (1,)
+        return {}
     nodes_of = {start.request: start.nodes for start in document.placements}
-    counts = np.unique(nodes_of[_started(document, job)[0]], return_counts=True)[1]
-    return tuple(np.unique(counts).tolist())
+    return dict(Counter(nodes_of[_started(document, job)[0]]))
 
 
 def problem_on(

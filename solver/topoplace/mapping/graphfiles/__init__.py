@@ -13,6 +13,8 @@ from topoplace.mapping.graphfiles.lists import (
 )
 from topoplace.mapping.graphfiles.numbers import (
     Qaplib,
+    has_labels,
+    is_header,
     read_csv_graph,
     read_matrix_machine,
     read_qaplib,
@@ -78,11 +80,12 @@ def graph_format(path: str | Path) -> str:
     """Return the name of a graph file's format.
 
     The endings ``.dat`` (QAPLIB), ``.graph`` and ``.metis``, ``.grf`` and ``.src`` (Scotch),
-    ``.edges``, ``.edgelist`` and ``.el`` are known. In a ``.csv`` file a first line of names starts
-    an edge list, anything else is a matrix. Other files are recognised by their first lines: ``%``
-    starts METIS, a line of names an edge list, one number alone QAPLIB or, if it is 0 and two
-    numbers follow, Scotch; a line of as many fields as the file has lines starts a matrix, and one
-    of two or three fields an edge list. `InputError` if it looks like none of these.
+    ``.edges``, ``.edgelist`` and ``.el`` are known. In a ``.csv`` file a first line with the names
+    source and target starts an edge list, anything else is a matrix, perhaps with labels. Other
+    files are recognised by their first lines: ``%`` starts METIS, a line of names an edge list or
+    the labels of a matrix, one number alone QAPLIB or, if it is 0 and two numbers follow, Scotch; a
+    line of as many fields as the file has lines starts a matrix, and one of two or three fields an
+    edge list. `InputError` if it looks like none of these.
     """
     ending = Path(path).suffix.lower()
     if ending in _ENDINGS:
@@ -100,8 +103,9 @@ def _by_lines(lines: list[str], ending: str) -> str | None:
         return "metis"
     first = split_fields(lines[0])
     width = len(first)
-    if all(field[:1].isalpha() for field in first):
-        return "edges"
+    if is_header(first):
+        is_list = {"source", "target"} <= {*first} or not has_labels(first, len(lines))
+        return "edges" if is_list else "csv"
     if ending == ".csv":
         return "csv"  # never a list: a matrix without one of its rows would become one
     if width == 1 and len(lines) > 1:

@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import logging
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from topoplace.errors import InputError, number_of, visible
 from topoplace.formats.text import integer, lines_of, text_of
-from topoplace.mapping.graphfiles.numbers import MAX_BYTES, Tokens, graph_of, split_fields
+from topoplace.mapping.graphfiles.numbers import (
+    MAX_BYTES,
+    Tokens,
+    graph_of,
+    is_header,
+    list_header,
+    split_fields,
+)
 from topoplace.snapshot.schema import MAX_TASKS, GraphApplication
+from topoplace.traffic import note_silent
 from topoplace.types import BoolArray
 
 # ---- Lists of messages: source, target and bytes, one message per line ---------------------------
@@ -26,8 +34,9 @@ def read_edge_list(path: str | Path) -> GraphApplication:
     """Read lines ``source target bytes``, separated by blanks or by commas; tasks from 0.
 
     Every line is one directed message; without the third number it has one byte. A pair may occur
-    more than once: its messages add up. A first line of names, such as ``source,target,bytes``, is
-    left out, and so are empty lines and comments (``#``, ``%``). The number of tasks follows from
+    more than once: its messages add up. A first line of names says which columns are source, target
+    and bytes (or weight), in any order and with others between them (`columns_of`). Empty lines and
+    comments (``#``, ``%``) are left out. The number of tasks follows from
     the highest number, or from a line ``# tasks N``, so that the last tasks may be silent. What
     was guessed or left out is logged as a warning.
     """
@@ -40,8 +49,8 @@ def read_edge_list(path: str | Path) -> GraphApplication:
             num_tasks = integer(told, 0, MAX_TASKS, file=file, field=f"{line}, tasks")
         if text[0] not in "#%":
             rows.append((line, split_fields(text)))
-    if rows and all(field[:1].isalpha() for field in rows[0][1]):
-        rows.pop(0)
+    if rows and is_header(rows[0][1]):
+        rows = [*_as_named(rows[1:], rows[0], file)]
     messages = [_message(fields, file, line) for line, fields in rows]
     _note(file, [fields for _, fields in rows], messages)
     most = max((max(source, target) + 1 for source, target, _ in messages), default=0)
@@ -53,12 +62,29 @@ def read_edge_list(path: str | Path) -> GraphApplication:
     return graph_of(num_tasks or most, kept.reshape(-1, 3).T)
 
 
+def _as_named(
+    rows: Sequence[tuple[str, list[str]]], header: tuple[str, list[str]], file: str
+) -> Iterator[tuple[str, list[str]]]:
+    """Yield the source, target and bytes of every row, by the names of the columns."""
+    line, names = header
+    columns = list_header(names, file, line)
+    kept = [at for at in columns if at is not None]
+    for place, fields in rows:
+        if len(fields) != len(names) and not _lacks_last(fields, kept):
+            expected = f"{number_of(len(names), 'field')}, as in {line}"
+            raise InputError(expected, file=file, field=place, value=" ".join(fields))
+        yield place, [fields[at] for at in kept if at < len(fields)]
+
+
+def _lacks_last(fields: Sequence[str], kept: Sequence[int]) -> bool:
+    """Return whether a line of source, target and bytes has no bytes."""
+    return kept == [0, 1, 2] and len(fields) == _ENDS
+
+
 def _note(file: str, rows: Sequence[list[str]], messages: Sequence[tuple[int, int, int]]) -> None:
     """Log what a person should know of an edge list: what was guessed, and left out."""
     silent = sum(len(fields) == _ENDS for fields in rows)
-    if silent:
-        which = "" if silent == len(rows) else f" in {number_of(silent, 'line')}"
-        log.warning("%s", visible(f"{file}: no bytes given{which}, 1 each"))
+    note_silent(file, silent, len(rows), "line")
     own = sum(source == target for source, target, _ in messages)
     if own:
         told = f"{number_of(own, 'message')} of tasks to themselves left out"

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from topoplace.errors import InputError, number_of, unknown_name
+from topoplace.errors import InputError, blamed_on, number_of, unknown_name
 from topoplace.formats.text import integer, lines_of, name_of
 from topoplace.machine.matrix import MAX_DISTANCE, MAX_PLACES
 from topoplace.snapshot.schema import GraphApplication, MatrixModel
+from topoplace.traffic import COLUMNS, aligned, columns_of
 from topoplace.types import IntArray
 
 # ---- Numbers in text files: exact, not negative, bounded; errors name file, line and value -------
@@ -27,6 +29,30 @@ def split_fields(line: str) -> list[str]:
         if separator in line:
             return [field.strip() for field in line.split(separator)]
     return line.split()
+
+
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?|[+-]?(nan|inf)", re.IGNORECASE)
+
+
+def is_header(fields: Sequence[str]) -> bool:
+    """Return whether the fields of a first line are names: none is a number, only the first empty.
+
+    Numbers after an empty field are the names of columns too, as pandas writes them.
+    """
+    named = fields[1:] if fields[:1] == [""] else fields
+    if len(named) < len(fields):
+        return bool(named) and all(named)
+    return bool(named) and all(field and not _NUMBER.fullmatch(field) for field in named)
+
+
+def list_header(fields: Sequence[str], file: str, line: str) -> tuple[int, int, int | None]:
+    """Return where a list of messages has source, target and bytes, by its line of names."""
+    with contextlib.suppress(InputError):
+        found = columns_of(fields)
+        if found is not None:
+            return found
+    expected = f"{COLUMNS}, or a matrix with labels of rows and columns"
+    raise InputError(expected, file=file, field=line, value=",".join(fields))
 
 
 class Tokens:
@@ -70,29 +96,69 @@ class Tokens:
 # ---- Square tables of numbers: bytes between tasks, or distances between routers -----------------
 
 
-def graph_of(num_tasks: int, messages: IntArray) -> GraphApplication:
+def graph_of(
+    num_tasks: int, messages: IntArray, names: list[str] | None = None
+) -> GraphApplication:
     """Return the graph of messages, an array of three rows: source, target and bytes."""
     sources, targets, sizes = messages.tolist()
-    return GraphApplication(num_tasks=num_tasks, sources=sources, targets=targets, bytes=sizes)
+    return GraphApplication(
+        num_tasks=num_tasks, sources=sources, targets=targets, bytes=sizes, names=names
+    )
 
 
-def graph_of_matrix(matrix: IntArray) -> GraphApplication:
+def graph_of_matrix(matrix: IntArray, names: list[str] | None = None) -> GraphApplication:
     """Return the messages of a matrix of bytes, row by row.
 
     Entry ``[i, j]`` is one message of that number of bytes from task i to task j; zeros are no
     messages and the diagonal is ignored.
     """
     sources, targets = np.nonzero(matrix * ~np.eye(len(matrix), dtype=bool))
-    return graph_of(len(matrix), np.stack([sources, targets, matrix[sources, targets]]))
+    return graph_of(len(matrix), np.stack([sources, targets, matrix[sources, targets]]), names)
 
 
 def read_csv_graph(path: str | Path) -> GraphApplication:
     """Read a square CSV matrix of directed bytes: row i, column j is what task i sends to j.
 
     Numbers are separated by commas, semicolons or blanks; empty lines and lines that start with
-    ``#`` are left out. The diagonal is ignored.
+    ``#`` are left out. The diagonal is ignored. A first line and a first column may have labels, as
+    a data frame has (`aligned`).
     """
-    return graph_of_matrix(_read_square(path, MAX_BYTES))
+    file, lines = str(path), list(lines_of(path, "#"))
+    first = split_fields(lines[0][1]) if lines else []
+    across = [one for one in first if one] if has_labels(first, len(lines)) else None
+    rows: list[str] = []
+    begin, num = (0, len(lines)) if across is None else (1, len(across))
+    is_named = len(split_fields(lines[begin][1])) == num + 1 if lines[begin:] else False
+    if is_named and across is None:
+        is_named = not _NUMBER.fullmatch(first[0])
+
+    def fields() -> Iterator[tuple[str, list[str]]]:
+        for line, text in lines[begin:]:
+            label, *own = split_fields(text) if is_named else ("", *split_fields(text))
+            rows.append(label)
+            yield line, own
+
+    matrix = _read_square(fields(), file, MAX_BYTES)
+    if across is None and not is_named:
+        return graph_of_matrix(matrix)
+    labels = [own for own in (rows, across) if own and any(own)]
+    with blamed_on(file):
+        tasks = aligned(labels[0], labels[-1], "labels")
+    return graph_of_matrix(matrix[np.ix_(tasks.rows, tasks.columns)], tasks.names)
+
+
+def has_labels(first: Sequence[str], num_lines: int) -> bool:
+    """Return whether the first line of a matrix has the labels of its columns.
+
+    A line of three names alone is none: it may be that of a list of messages with other names.
+    """
+    if is_header(first):
+        return first[0] == "" or (len(first) > _OF_LIST and num_lines == len(first) + 1)
+    return first == [str(k) for k in range(len(first))] and num_lines == len(first) + 1
+
+
+_OF_LIST = 3
+"""Columns of a list of messages."""
 
 
 def read_matrix_machine(path: str | Path) -> MatrixModel:
@@ -100,7 +166,8 @@ def read_matrix_machine(path: str | Path) -> MatrixModel:
 
     The format is that of `read_csv_graph`, with zeros on the diagonal.
     """
-    return _matrix_model(_read_square(path, MAX_DISTANCE), path)
+    lines = ((line, split_fields(text)) for line, text in lines_of(path, "#"))
+    return _matrix_model(_read_square(lines, str(path), MAX_DISTANCE), path)
 
 
 def _matrix_model(distances: IntArray, path: str | Path) -> MatrixModel:
@@ -119,12 +186,11 @@ def _matrix_model(distances: IntArray, path: str | Path) -> MatrixModel:
     )
 
 
-def _read_square(path: str | Path, most: int) -> IntArray:
+def _read_square(lines: Iterable[tuple[str, list[str]]], file: str, most: int) -> IntArray:
     """Read a square table of integers from 0 to `most`, of at most `MAX_PLACES` rows."""
-    file = str(path)
     rows: list[IntArray] = []
-    for line, text in lines_of(path, "#"):
-        row = _row(split_fields(text), most, file, line)
+    for line, fields in lines:
+        row = _row(fields, most, file, line)
         width = len(rows[0]) if rows else len(row)
         if len(row) != width or len(rows) == width:
             expected = _square(width)

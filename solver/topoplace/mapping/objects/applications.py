@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import re
 from collections.abc import Iterable
@@ -33,6 +34,8 @@ from topoplace.snapshot.schema import (
     TreeKind,
 )
 from topoplace.types import IntArray
+
+log = logging.getLogger("topoplace")
 
 BALANCE = "1.1"
 """Most load of a node as a multiple of the average, by default."""
@@ -337,8 +340,9 @@ def problem_of(
 def cap_of(total: int, largest: int, num_nodes: int, balance: str, pooled: int = 1) -> int:
     """Return the most load of a node at `balance` times the average, rounded down.
 
-    All loads together are `total`, `largest` is the largest one, and at most `pooled` nodes share
-    their caps.
+    It is no less than the average rounded up, below which nodes cannot hold all loads: where that
+    is more, a warning says what is used. All loads together are `total`, `largest` is the largest
+    one, and at most `pooled` nodes share their caps.
 
     Raises `InputError` if that is no number of at least 1, or below the largest load.
     """
@@ -353,6 +357,9 @@ def cap_of(total: int, largest: int, num_nodes: int, balance: str, pooled: int =
         least = math.ceil(Fraction(100 * largest * num_nodes, pooled * max(1, total))) / 100
         expected = f"at least {least:g}: the largest object has a load of {largest}"
         raise InputError(expected, field="--balance", value=balance)
+    if cap > factor * total / num_nodes:
+        told = f"at most {cap} on a node, {cap * num_nodes / total:.3g} averages"
+        log.warning("--balance %s: %s, the least that can hold all loads", balance, told)
     return cap
 
 
