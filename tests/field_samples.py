@@ -368,7 +368,7 @@ def _hierarchies() -> Iterator[tuple[str, HierarchyResult]]:
             "takes": {"gpus": 3},
             "apart": [{"level": "host", "name": "u"}],
         },
-        {"id": "whole", "nodes": "b0r1n0"},
+        {"id": "whole", "nodes": "b0r1n0", "exclusive": "host"},
     ]
     document = {"schema": SNAPSHOT_SCHEMA, "name": "blocks", "machine": machine}
     simple = [

@@ -227,6 +227,15 @@ def test_jobs_on_blocks(tmp_path, capsys):
     assert "jobs left out, larger than the machine: 1" in capsys.readouterr().out
 
 
+def test_the_block_of_a_running_job_that_wants_it_alone_is_closed(tmp_path):
+    running = {"job_state": "RUNNING", "node_count": 1, "nodes": "n0"}
+    out = tmp_path / "out.json"
+    for shared, free in (([], 16), (["topo"], 13)):
+        options = cluster(tmp_path, running | {"shared": shared}, {"node_count": 2})
+        assert run(["convert", "--from", "slurm", *options, "-o", str(out)]) == 0
+        assert load_any(out).free[:, 0].sum() == free
+
+
 def test_a_request_with_segments_is_held_on_trees_and_flat_machines(tmp_path, capsys):
     tree = "SwitchName=s0 Nodes=n[0-17]\n"
     flat = "- topology: all\n  flat: true\n"

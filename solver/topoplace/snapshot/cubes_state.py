@@ -115,7 +115,7 @@ def prepare_cubes(snapshot: Snapshot) -> CubesState:
         "cubes",
         lists,
         np.zeros(machine.num_chips, dtype=bool),
-        ("apart", "patterns", "prism", "takes", *OF_GANGS),
+        ("apart", "exclusive", "patterns", "prism", "takes", *OF_GANGS),
         lambda _, job, field: _request(job, machine, sets, field, value_of(job, snapshot.value)),
         called="chip {}".format,
         unit="chip",

@@ -344,6 +344,11 @@ def _prepared(snapshot: Snapshot, kind: str) -> HierarchyState:
         snapshot, where, running_job, lambda text: hosts_of(text, "down"), request
     )
     free[down] = 0
+    for idx, (job, own) in enumerate(zip(snapshot.running, running, strict=True)):
+        if job.exclusive is not None:
+            level = _level_of(machine, job.exclusive, f"running[{idx}].exclusive")
+            of = machine.domain_of[level]
+            free[np.isin(of, of[own.hosts])] = 0
     return HierarchyState(
         snapshot,
         machine,

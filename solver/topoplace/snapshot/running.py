@@ -122,10 +122,12 @@ def as_asked(
     if asked is not None and not left_out:
         why = _no_units(entries, asked, machine)
         left_out += [LeftOut(option="units", value=why)] if why else []
+    alone = None if asked is None or machine is None else _alone(asked)
     known = None if left_out or machine is None else asked
     found = []
     for idx, job in enumerate(entries):
         update: dict[str, object] = {"priority": began.rank, "queue": began.queue}
+        update |= {"exclusive": alone}
         if len(entries) > 1:
             own = f"{entry_name(name, idx + 1).rpartition('/')[0]}/{idx + 1}"
             update |= {"gang": name, "id": own if job.id == name else job.id}
@@ -133,6 +135,12 @@ def as_asked(
             update |= {"asked": known, "left_out": left_out or None}
         found.append(job.model_copy(update=update))
     return found
+
+
+def _alone(asked: Request) -> str | None:
+    """Return the level whose domains a job asked to have for itself."""
+    every = (asked, *(asked.parts or ()))
+    return next((one.exclusive for one in every if one.exclusive is not None), None)
 
 
 def _no_units(entries: Sequence[RunningJob], asked: Request, machine: Hierarchy | None) -> str:

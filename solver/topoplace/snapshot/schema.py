@@ -767,7 +767,7 @@ class RunningJob(_Job):
     it holds the routers of its nodes and uses the links of all routes between them.
     """
 
-    sparse = _Job.sparse | dict.fromkeys(("priority", "queue", "turn", "left_out", *OF_GANGS))
+    sparse = _Job.sparse | dict.fromkeys(("priority", "queue", "turn", "left_out", "exclusive", *OF_GANGS))
 
     id: Name
     nodes: NodeSet
@@ -783,6 +783,7 @@ class RunningJob(_Job):
     priority: Rank | None = optional(
         "`repack --evict lower` ends jobs of lower priority only; null: none is lower"
     )
+    exclusive: Name | None = optional("hierarchies: level whose domains it shares with nobody")
     queue: Name | None = optional("in which it waited before: see `evicts` of a request")
     gang: Name | None = optional("hierarchies: jobs of one gang move and end together")
     asked: Request | None = optional(

@@ -510,6 +510,7 @@ class _Holders:
         nodes = self._nodes(job, f"{field}.nodes")
         routers = np.unique(nodes // self._torus.nodes_per_router)
         prism = None
+        require_none(job, ("apart", "exclusive"), "a torus or mesh", field)
         if job.prism is not None:
             prism = prism_of(self._torus, job.prism, f"{field}.prism")
             inside = np.sort(prism.routers(self._torus))

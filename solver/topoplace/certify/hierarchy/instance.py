@@ -206,6 +206,7 @@ def read_instance(snapshot: Snapshot) -> Instance:
     comm = [0] * machine.num_leaves
     lists = NodeLists()
     sets = Sets(snapshot.sets, machine, numbers)
+    alone: set[tuple[int, int]] = set()
     for job in snapshot.running:
         names = lists.hosts(job.nodes)
         hosts = _run(job, names, machine, numbers, free, on_switches=on_switches)
@@ -217,6 +218,12 @@ def read_instance(snapshot: Snapshot) -> Instance:
             sets.taken[level, name] = sets.taken.get((level, name), frozenset()) | inside
         for host in hosts if job.communication is not Communication.NONE else ():
             comm[machine.leaf_of[host]] += 1
+        if job.exclusive is not None:
+            level = _level(machine, job.exclusive, job.id)
+            alone |= {(level, int(machine.domain_of[level][host])) for host in hosts}
+    for level, domain in alone:
+        for host in np.flatnonzero(machine.domain_of[level] == domain).tolist():
+            free[host] = [0] * len(machine.resources)
     down = lists.hosts(snapshot.down, "down")
     if snapshot.regions or len({*down}) < len(down) or not {*down} <= numbers.keys():
         raise RefusedError("regions, or a host that is down twice, or is none")

@@ -298,10 +298,12 @@ def _mover(
         return None
     pairs = {(one.level, one.name) for job in jobs for one in job.apart or ()}
     apart = [Apart(level=level, name=own) for level, own in sorted(pairs)]
+    rules: dict[str, object] = {"apart": apart or None}
+    rules |= {"exclusive": job.exclusive for job in jobs if job.exclusive is not None}
     if request.parts is None:
-        request = request.model_copy(update={"id": name, "apart": apart or None})
+        request = request.model_copy(update={"id": name} | rules)
     else:
-        parts = [part.model_copy(update={"apart": apart}) for part in request.parts]
+        parts = [part.model_copy(update=rules | {"apart": apart}) for part in request.parts]
         request = request.model_copy(update={"id": name, "parts": parts})
     place: list[dict[int, int]] = [{} for _ in _parts(request)]
     for host, amounts in held:

@@ -112,7 +112,7 @@ def prepare(snapshot: Snapshot) -> FatTreeState:
         return Queued(one.id, one.nodes, value_of(one, snapshot.value))
 
     nowhere = np.zeros(tree.num_nodes, dtype=bool)
-    foreign, lists = ("apart", "patterns", "prism", "takes"), NodeLists(tree.num_nodes)
+    foreign, lists = ("apart", "exclusive", "patterns", "prism", "takes"), NodeLists(tree.num_nodes)
     held, free, queue = checked_nodes(
         snapshot, WHERE, lists, nowhere, foreign, request, called="node {}".format
     )

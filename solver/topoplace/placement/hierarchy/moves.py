@@ -433,10 +433,13 @@ def _mover(
         asked = _as_request(name, held, machine, keep)
         if asked is None:
             return None
-    update: dict[str, object] = {"id": name, "apart": keys or None}
+    update: dict[str, object] = {"apart": keys or None}
+    for job in entries:
+        update |= {} if job.exclusive is None else {"exclusive": job.exclusive}
     if asked.parts is not None:
-        parts = [part.model_copy(update={"apart": keys}) for part in asked.parts]
-        update = {"id": name, "parts": parts}
+        own = update | {"apart": keys}
+        update = {"parts": [part.model_copy(update=own) for part in asked.parts]}
+    update["id"] = name
     request = asked.model_copy(update=update)
     return _Mover(request, units_of(name, request, held, machine))
 
