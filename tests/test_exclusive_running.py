@@ -13,9 +13,7 @@ from topoplace.errors import InputError
 from topoplace.result.placement import HierarchyResult
 from topoplace.snapshot.schema import SNAPSHOT_SCHEMA, Snapshot
 
-HOSTS = [
-    {"hosts": f"h{k}", "domains": [f"r{k // 2}"], "capacity": {"slots": 1}} for k in range(6)
-]
+HOSTS = [{"hosts": f"h{k}", "domains": [f"r{k // 2}"], "capacity": {"slots": 1}} for k in range(6)]
 MACHINE = {"kind": "hierarchy", "name": "racks", "levels": ["rack", "host"], "hosts": HOSTS}
 
 

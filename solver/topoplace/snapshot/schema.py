@@ -767,7 +767,9 @@ class RunningJob(_Job):
     it holds the routers of its nodes and uses the links of all routes between them.
     """
 
-    sparse = _Job.sparse | dict.fromkeys(("priority", "queue", "turn", "left_out", "exclusive", *OF_GANGS))
+    sparse = _Job.sparse | dict.fromkeys(
+        ("priority", "exclusive", "queue", "turn", "left_out", *OF_GANGS)
+    )
 
     id: Name
     nodes: NodeSet

@@ -299,7 +299,8 @@ def _mover(
     pairs = {(one.level, one.name) for job in jobs for one in job.apart or ()}
     apart = [Apart(level=level, name=own) for level, own in sorted(pairs)]
     rules: dict[str, object] = {"apart": apart or None}
-    rules |= {"exclusive": job.exclusive for job in jobs if job.exclusive is not None}
+    for job in jobs:
+        rules |= {} if job.exclusive is None else {"exclusive": job.exclusive}
     if request.parts is None:
         request = request.model_copy(update={"id": name} | rules)
     else:

@@ -233,9 +233,10 @@ def entries_in(path: str | Path, key: str, table: Table) -> Iterator[tuple[str, 
     in_json = _nodes_of_json(text) if table is SCONTROL_NODE else None
     if in_json is None and (document := kind_of_json(text)):
         raise InputError(expected, file=str(path), found=document)
-    records = ((place, line, settings_of(line)) for place, line in records_of(text, key))
     place_of: dict[str, str] = {}
-    records = [*records] if in_json is None else in_json
+    records = in_json
+    if records is None:
+        records = [(place, line, settings_of(line)) for place, line in records_of(text, key)]
     if in_json is None and table is SCONTROL_NODE:
         _require_whole(text, records, path)
     for place, said, settings in records:
