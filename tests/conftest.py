@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import logging
 import os
 import signal
 import threading
@@ -69,6 +70,15 @@ def _kernels_compile_when_called() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("topoplace.kernels.compiling.missing", lambda groups: [])
         yield
+
+
+@pytest.fixture(autouse=True)
+def _quiet_commands_quiet_no_other_test() -> Iterator[None]:
+    """Set the level of the log back, which a command in this process sets."""
+    log = logging.getLogger("topoplace")
+    level = log.level
+    yield
+    log.setLevel(level)
 
 
 @pytest.fixture
