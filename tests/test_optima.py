@@ -17,7 +17,7 @@ import tiny_cubes
 import tiny_fattrees
 import tiny_hierarchies
 import topoplace as tp
-from brute_force import Choice, Tiny
+from brute_force import Choice, Tiny, in_each_set
 from exact_cases import MODES, mid_size_snapshot
 from random_instances import random_snapshot
 from topoplace.cli.app import app
@@ -54,7 +54,8 @@ def told_apart(tiny: Tiny, chosen: list[tuple[Request, Choice]], how: str) -> To
         ).model_dump_json()
         if tiny.kind(request.communication.value) == "tolerant":
             kind = request.id  # these have link rows of their own
-        usable = frozenset(r for r in choice.routers if wanted in tiny.usable[r])
+        open_to = in_each_set(request)
+        usable = frozenset(r for r in choice.routers if any(tiny.count(one, r) for one in open_to))
         told[kind, {"started": None, "prisms": choice.box, "nodes": usable}[how]] += 1
     return frozenset(told.items())
 

@@ -17,7 +17,7 @@ from real_files import real_file
 from topoplace.certify import Report, check_document
 from topoplace.certify.hierarchy.instance import Asked, read_instance
 from topoplace.certify.packing import certified_bound
-from topoplace.certify.report import RefusedError
+from topoplace.certify.report import RefusedError, exact
 from topoplace.certify.switches.starts import least_of_choices, oracle_of, parts_of
 from topoplace.cli import run
 from topoplace.placement.switches.exact import starts
@@ -86,6 +86,14 @@ def test_the_engine_starts_the_most_and_proves_it(seed: int) -> None:
     proven = certified_bound(oracle_of(instance), found.certificate, [])
     assert proven is not None
     assert proven.value == most
+
+
+@pytest.mark.parametrize("queue", [[], [(4, RING)]])
+def test_nothing_starts_on_leaves_apart(queue: list[Any]) -> None:
+    result = solved(prepare_contention(snapshot_on(apart([2, 3]), [], queue)))
+    assert result.levels[0].objective is not None
+    assert exact(result.levels[0].objective) == 0
+    assert result.check().verified
 
 
 def test_least_of_choices_is_that_of_all_choices() -> None:

@@ -64,7 +64,8 @@ def chosen(
         for q, request in enumerate(requests)
     }
     fits = {q: own for q, own in able.items() if own}
-    if len(parts) <= 1 and sum(requests[q].nodes for q in fits) <= sum(p.free for p in parts):
+    wanted = sum(requests[q].nodes for q in fits)
+    if not fits or (len(parts) <= 1 and wanted <= sum(part.free for part in parts)):
         value = sum(requests[q].value for q in fits)
         total = sum((costs[q] for q in fits if costs), Fraction(0))
         return Choice(dict.fromkeys(fits, 0), value, value, Leaf(scale=1), total)
