@@ -1,13 +1,14 @@
 """Compare mappings of large irregular graphs with partitioners, as time goes on.
 
-Each node takes 3 % more tasks than its even share. Peers are the order by rank, Scotch (`scotch`),
-KaHIP's `kaffpa` (ECO) called level by level on hierarchies, which needs `pip install kahip`, and
-Mt-KaHyPar (quality) alone: level by level, or onto a torus; `search` is ours. The methods were set
-on seed 1. Runs are recorded in docs/studies/partitions.csv in place of those of the same case; with
-no seeds the page is written anew from the records. The machine has to be idle.
+Each node takes so much more than its even share of tasks (`--balances`). Peers are the order by
+rank, Scotch (`scotch`), KaHIP's `kaffpa` (ECO) called level by level on hierarchies, which needs
+`pip install kahip`, and Mt-KaHyPar (quality) alone: level by level, or onto a torus; `search` is
+ours. The methods were set on seed 1. Runs are recorded in docs/studies/partitions.csv in place of
+those of the same case; with no seeds the page is written anew from the records. The machine has to
+be idle.
 
     python scripts/study_partitions.py [--seeds N ..] [--graphs NAME ..] [--machines NAME ..]
-        [--limits SECONDS ..] [--tasks N]
+        [--limits SECONDS ..] [--tasks N ..] [--balances B ..]
 """
 
 from __future__ import annotations
@@ -16,11 +17,14 @@ import importlib
 import itertools
 import math
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import minimum_spanning_tree
 from scipy.spatial import Delaunay, cKDTree
 
 from study import Column, Record, Study, curve, groups, percent, read_rows, table, where
@@ -34,7 +38,6 @@ from topoplace.mapping.problem import MappingProblem
 from topoplace.snapshot.schema import GraphApplication
 from topoplace.solving import Options, method_of
 
-SLACK = 1.03
 MACHINES = ["sharedmap:4:8:6/1:10:100", "sharedmap:4:18:57/1:1:10", "torus:4x4x4"]
 
 
@@ -46,9 +49,33 @@ def geometric(rng: np.random.Generator, num: int) -> Numbers:
 
 def delaunay(rng: np.random.Generator, num: int) -> Numbers:
     """Return the sides of the triangles of random points."""
-    corners = Delaunay(rng.random((num, 2))).simplices
-    sides = np.concatenate([corners[:, [0, 1]], corners[:, [1, 2]], corners[:, [0, 2]]])
-    return np.unique(np.sort(sides, axis=1), axis=0)
+    return sides_of(rng.random((num, 2)))
+
+
+def roads(rng: np.random.Generator, num: int) -> Numbers:
+    """Return a minimum spanning tree of random points, and a tenth of the sides of their triangles.
+
+    Each is met by 2.4 others, as crossings of road networks are.
+    """
+    points = rng.random((num, 2))
+    sides = sides_of(points)
+    lengths = np.linalg.norm(points[sides[:, 0]] - points[sides[:, 1]], axis=1)
+    tree = minimum_spanning_tree(csr_array((lengths, sides.T), (num, num))).nonzero()
+    others = sides[rng.random(len(sides)) < 0.1]
+    return np.unique(np.sort(np.concatenate([np.stack(tree, axis=1), others]), axis=1), axis=0)
+
+
+def mesh(rng: np.random.Generator, num: int) -> Numbers:
+    """Return the sides of the tetrahedra of random points in a cube."""
+    return sides_of(rng.random((num, 3)))
+
+
+def sides_of(points: NDArray[np.float64]) -> Numbers:
+    """Return the sides of a Delaunay triangulation, each once."""
+    corners = Delaunay(points).simplices
+    pairs = itertools.combinations(range(corners.shape[1]), 2)
+    ends = np.concatenate([corners[:, pair] for pair in pairs])
+    return np.unique(np.sort(ends, axis=1), axis=0)
 
 
 def power_law(rng: np.random.Generator, num: int) -> Numbers:
@@ -67,6 +94,8 @@ def power_law(rng: np.random.Generator, num: int) -> Numbers:
 GRAPHS: dict[str, Callable[[np.random.Generator, int], Numbers]] = {
     "geometric": geometric,
     "Delaunay": delaunay,
+    "roads": roads,
+    "mesh": mesh,
     "power law": power_law,
 }
 
@@ -125,13 +154,13 @@ PARTITIONERS = {"Scotch": "C1s", "kaffpa": "C2^", "Mt-KaHyPar": "C4D"}
 """Those of the peers that know the graph, with their look in pictures."""
 
 
-def problem_of(graph: str, num: int, seed: int, on: str) -> MappingProblem:
+def problem_of(graph: str, num: int, balance: float, seed: int, on: str) -> MappingProblem:
     """Return the problem of a random graph on a machine."""
     sources, targets = GRAPHS[graph](np.random.default_rng(seed), num).T.tolist()
     sizes = [1] * len(sources)
     application = GraphApplication(num_tasks=num, sources=sources, targets=targets, bytes=sizes)
     places = load_places(on)
-    return problem_on(places, application, math.floor(SLACK * math.ceil(num / len(places.nodes))))
+    return problem_on(places, application, math.floor(balance * math.ceil(num / len(places.nodes))))
 
 
 def cpu() -> float:
@@ -139,10 +168,12 @@ def cpu() -> float:
     return sum(os.times()[:4])
 
 
-def measured(study: Study, seed: int, graph: str, on: str) -> Iterator[Record]:
+def measured(
+    limits: Sequence[float], seed: int, graph: str, num: int, balance: float, on: str
+) -> Iterator[Record]:
     """Yield a record for every method, and for `search` one for every limit."""
-    problem = problem_of(graph, study.options.tasks, seed, on)
-    searches = [("search", limit, by_method("search", limit)) for limit in study.options.limits]
+    problem = problem_of(graph, num, balance, seed, on)
+    searches = [("search", limit, by_method("search", limit)) for limit in limits]
     for name, limit, run in [*((name, None, run) for name, run in PEERS.items()), *searches]:
         began = cpu()
         try:
@@ -159,6 +190,7 @@ def measured(study: Study, seed: int, graph: str, on: str) -> Iterator[Record]:
             machine=on,
             seed=seed,
             tasks=problem.num_tasks,
+            balance=balance,
             method=name,
             limit=limit,
             cost=int(away @ problem.graph.bytes),
@@ -189,7 +221,7 @@ def beside(rows: list[Record], limit: float) -> str:
 
 def picture(study: Study, rows: list[Record]) -> None:
     """Draw costs as time goes on, a panel for every graph and machine, of the first seed."""
-    first = where(rows, seed=rows[0].seed, tasks=rows[0].tasks)
+    first = where(rows, **{name: getattr(rows[0], name) for name in ("seed", "tasks", "balance")})
     cases = groups(first, lambda row: (row.graph, row.machine))
     machines = list(dict.fromkeys(on for _, on in cases))
     graphs = list(dict.fromkeys(graph for graph, _ in cases))
@@ -209,7 +241,12 @@ def picture(study: Study, rows: list[Record]) -> None:
 
 def case_of(row: Record) -> tuple[object, ...]:
     """Return what a record is of."""
-    return row.graph, row.machine, row.seed, row.tasks, row.method, row.limit
+    return (*problem_told(row), row.method, row.limit)
+
+
+def problem_told(row: Record) -> tuple[object, ...]:
+    """Return what tells problems apart."""
+    return row.graph, row.machine, row.seed, row.tasks, row.balance
 
 
 def main(given: list[str] | None = None) -> None:
@@ -222,12 +259,14 @@ def main(given: list[str] | None = None) -> None:
         graphs=[*GRAPHS],
         machines=MACHINES,
         limits=[1.0, 3.0, 10.0, 60.0],
-        tasks=1 << 15,
+        tasks=[1 << 15],
+        balances=[1.03],
     )
     chosen, rows = study.options, read_rows(study.file(".csv"))
-    for seed, graph, on in itertools.product(chosen.seeds, chosen.graphs, chosen.machines):
+    given_each = chosen.seeds, chosen.graphs, chosen.tasks, chosen.balances, chosen.machines
+    for each in itertools.product(*given_each):
         new = []
-        for row in measured(study, seed, graph, on):
+        for row in measured(chosen.limits, *each):
             print(row, flush=True)
             new.append(row)
         told = set(map(case_of, new))
@@ -236,10 +275,11 @@ def main(given: list[str] | None = None) -> None:
     limits = sorted({row.limit for row in rows if row.limit})
     columns: list[Column] = ["graph", "machine"]
     columns += [("seed", lambda own: own[0].seed), ("tasks", lambda own: own[0].tasks)]
+    columns += [("balance", lambda own: own[0].balance)]
     columns += [(name, cell(name)) for name in PEERS]
     columns += [(f"search, {limit:.0f} s", cell("search", limit)) for limit in limits]
     columns += [(f"below, {limit:.0f} s", partial(beside, limit=limit)) for limit in limits[-2:]]
-    cases = groups(rows, lambda row: (row.graph, row.machine, row.seed, row.tasks)).values()
+    cases = groups(rows, problem_told).values()
     picture(study, rows)
     study.page(table(cases, columns, 2), title="Partitioners")
 

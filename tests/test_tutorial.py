@@ -12,6 +12,7 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
+from few import few_of
 from scripts_of_the_project import script
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -52,9 +53,19 @@ def compare_outputs(path: Path, folder: Path) -> int:
     return len(blocks)
 
 
-@pytest.mark.parametrize("path", TUTORIAL.FRONT, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", few_of(TUTORIAL.FRONT, 1), ids=lambda path: path.stem)
 def test_front_pages_show_what_their_examples_print(path: Path, tmp_path: Path) -> None:
     assert compare_outputs(path, tmp_path) == 1
+
+
+def test_the_front_page_of_the_documentation_has_the_example_of_the_readme() -> None:
+    """So the README's, which is run, stands for both."""
+    readme, index = (path.read_text() for path in TUTORIAL.FRONT)
+    [(_, _, code), (_, _, printed)] = TUTORIAL.BLOCK.findall(index)
+    blocks = [block[-1] for block in TUTORIAL.BLOCK.findall(readme)]
+    example = re.sub(r"  #.*", "", blocks[1])
+    assert set(code.splitlines()) <= set(example.splitlines())
+    assert comparable(printed) == comparable(blocks[2])
 
 
 @pytest.mark.usefixtures("batches_here")
