@@ -8,7 +8,7 @@ those of the same case; with no seeds the page is written anew from the records.
 be idle.
 
     python scripts/study_partitions.py [--seeds N ..] [--graphs NAME ..] [--machines NAME ..]
-        [--limits SECONDS ..] [--tasks N ..] [--balances B ..]
+        [--limits SECONDS ..] [--tasks N ..] [--balances B ..] [--methods NAME ..]
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import importlib
 import itertools
 import math
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -169,12 +169,19 @@ def cpu() -> float:
 
 
 def measured(
-    limits: Sequence[float], seed: int, graph: str, num: int, balance: float, on: str
+    methods: Collection[str],
+    limits: Sequence[float],
+    seed: int,
+    graph: str,
+    num: int,
+    balance: float,
+    on: str,
 ) -> Iterator[Record]:
     """Yield a record for every method, and for `search` one for every limit."""
     problem = problem_of(graph, num, balance, seed, on)
     searches = [("search", limit, by_method("search", limit)) for limit in limits]
-    for name, limit, run in [*((name, None, run) for name, run in PEERS.items()), *searches]:
+    every = [*((name, None, run) for name, run in PEERS.items()), *searches]
+    for name, limit, run in (one for one in every if one[0] in methods):
         began = cpu()
         try:
             routers = run(problem, seed)
@@ -261,12 +268,13 @@ def main(given: list[str] | None = None) -> None:
         limits=[1.0, 3.0, 10.0, 60.0],
         tasks=[1 << 15],
         balances=[1.03],
+        methods=[*PEERS, "search"],
     )
     chosen, rows = study.options, read_rows(study.file(".csv"))
     given_each = chosen.seeds, chosen.graphs, chosen.tasks, chosen.balances, chosen.machines
     for each in itertools.product(*given_each):
         new = []
-        for row in measured(chosen.limits, *each):
+        for row in measured(chosen.methods, chosen.limits, *each):
             print(row, flush=True)
             new.append(row)
         told = set(map(case_of, new))

@@ -10,6 +10,7 @@ import tempfile
 import time
 from dataclasses import replace
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import numpy as np
@@ -43,8 +44,9 @@ PART, LOOK_SECONDS = 0.7, 0.02
 MOST_TARGETS = 64
 """Routers up to which the library maps onto a torus; of 512 it did not end in 300 s."""
 
-FULL = 0.97
-"""Share of the places of nodes without levels that are filled if there are enough of these."""
+FULL, NEARLY_ALL = 0.97, 0.9
+"""Share of the places of nodes without levels that are filled if there are enough of these, and
+share of nodes from which on all are used: parts that are not full are cut better."""
 
 PLACING, PLACING_SECONDS = 0.4, 0.02
 """Most time for putting parts on nodes: a share, and for each part."""
@@ -62,9 +64,14 @@ def is_available(problem: MappingProblem) -> bool:
 
 
 def multilevel(
-    problem: MappingProblem, seed: int, stop: float, *, onto: bool = False
+    problem: MappingProblem,
+    seed: int,
+    stop: float,
+    *,
+    onto: bool = False,
+    needless: Event | None = None,
 ) -> IntArray | None:
-    """Return the router of every task by partitions; None if time is too short.
+    """Return the router of every task by partitions; None if time is too short, or it is needless.
 
     Routers may get more objects of other loads than 1 than they have room for.
 
@@ -76,7 +83,7 @@ def multilevel(
     """
     machine, room = problem.machine, problem.room
     if machine.levels is not None:
-        return _divided(problem, seed, stop, domains=machine.levels.domain_of, room=room)
+        return _divided(problem, seed, stop, needless, domains=machine.levels.domain_of, room=room)
     torus = machine.torus
     if onto and torus is not None and len(problem.nodes) == machine.num_nodes <= MOST_TARGETS:
         near, num_near = torus_neighbours(torus)
@@ -85,15 +92,15 @@ def multilevel(
             np.concatenate([own[:most] for own, most in zip(near, num_near, strict=True)]),
         )
         links = np.unique(np.sort(ends, axis=0), axis=1)
-        return _divided(problem, seed, stop, links=links, room=room)
-    needed = math.ceil(problem.total_load / (FULL * problem.cap))
-    parts = np.arange(min(len(problem.nodes), needed))
+        return _divided(problem, seed, stop, needless, links=links, room=room)
+    needed, num = math.ceil(problem.total_load / (FULL * problem.cap)), len(problem.nodes)
+    parts = np.arange(needed if needed < NEARLY_ALL * num else num)
     domains = np.stack([parts, np.zeros_like(parts)])
     room = np.full(len(parts), problem.cap)
     left = stop - clock.now()
     placing = min(PLACING * left, PLACING_SECONDS * len(parts))
     until = stop - placing
-    at = _divided(problem, seed, until, domains=domains, room=room)
+    at = _divided(problem, seed, until, needless, domains=domains, room=room)
     if at is None:
         return None
     limit = None if left == math.inf else min(placing, max(1e-3, stop - clock.now()))
@@ -116,11 +123,13 @@ def _between(problem: MappingProblem, at: IntArray, num: int) -> GraphApplicatio
     return GraphApplication(num_tasks=num, bytes=rows.weight.tolist(), **ends)
 
 
-def _divided(problem: MappingProblem, seed: int, stop: float, **given: IntArray) -> IntArray | None:
+def _divided(
+    problem: MappingProblem, seed: int, stop: float, needless: Event | None, **given: IntArray
+) -> IntArray | None:
     """Return the leaf of every task by a process of its own, given what to divide them among."""
     rows = problem.guide
     once = rows.owner < rows.other
-    preset = _preset(problem, int(once.sum()), stop - clock.now(), onto="links" in given)
+    preset = _preset(problem, stop - clock.now(), onto="links" in given)
     if preset is None:
         return None
     with tempfile.TemporaryDirectory() as path:
@@ -137,7 +146,7 @@ def _divided(problem: MappingProblem, seed: int, stop: float, **given: IntArray)
         command = [sys.executable, "-P", _partitioner.__file__, path]
         with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as own:
             while own.poll() is None:
-                if clock.now() >= stop:
+                if clock.now() >= stop or (needless is not None and needless.is_set()):
                     own.kill()
                 time.sleep(LOOK_SECONDS)
         if own.returncode:
@@ -146,13 +155,25 @@ def _divided(problem: MappingProblem, seed: int, stop: float, **given: IntArray)
         return found
 
 
-def _preset(problem: MappingProblem, num_pairs: int, left: float, *, onto: bool) -> str | None:
+def _preset(problem: MappingProblem, left: float, *, onto: bool) -> str | None:
     """Return the best preset for which there is time.
 
     On trees and hierarchies what is left of the time bounds the work level by level.
     """
-    nodes = max(2, len(problem.nodes))
-    size = (problem.num_tasks + num_pairs) * math.log2(nodes) * (ONTO if onto else 1.0)
+    size = _size(problem, onto=onto)
     if problem.machine.levels is not None:
         return "QUALITY" if NEAR * PRESETS["QUALITY"] * size <= left else None
     return next((name for name, seconds in PRESETS.items() if seconds * size <= left), None)
+
+
+def fewest_seconds(problem: MappingProblem, *, onto: bool) -> float:
+    """Return about how long the quickest preset takes where there are no levels."""
+    return min(PRESETS.values()) * _size(problem, onto=onto)
+
+
+def _size(problem: MappingProblem, *, onto: bool) -> float:
+    """Return what the time of a partition grows with."""
+    rows = problem.guide
+    num_pairs = int((rows.owner < rows.other).sum())
+    nodes = max(2, len(problem.nodes))
+    return (problem.num_tasks + num_pairs) * math.log2(nodes) * (ONTO if onto else 1.0)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from topoplace import clock
@@ -70,13 +73,15 @@ def bounded(problem: MappingProblem, method: Method, options: Options) -> Outcom
         _report(
             problem, options, method_of("mapping", first).solver(problem, options), [None, load]
         )
-    bound = _quick(problem, options, start)
-    quick = problem.link_floor
+    bound = None
+    if not capped:
+        bound, _ = _quick(problem, options, start), problem.link_floor
     cuts, stages = None, _stages(problem, options, start)
     for method_until, bound_until in stages:
         options.say(method.name)
         share = LAST_SHARE * method_until if capped else method_until
-        outcome: Outcome = method.solver(problem, _until(options, share, start))
+        run: Callable[[], Outcome] = partial(method.solver, problem, _until(options, share, start))
+        outcome, found = _beside(problem, options, start, run) if capped else (run(), None)
         evens = capped and problem.before is None
         if method.name in BEGIN_BY_DEFAULT and evens and outcome.solution is not None:
             until = _until(options, method_until, start).time_limit
@@ -84,7 +89,7 @@ def bounded(problem: MappingProblem, method: Method, options: Options) -> Outcom
             if (nodes != outcome.solution.nodes).any():  # it is no layout any longer
                 outcome = replace(outcome, solution=Mapped(nodes))
         own = [*outcome.bounds, None, None]
-        bound, load = stronger(bound, own[0]), stronger(load, own[1])
+        bound, load = stronger(stronger(bound, found), own[0]), stronger(load, own[1])
         if outcome.solution is None:
             continue
         value, hit = hop_bytes(problem, outcome.solution.nodes), outcome.time_limit_hit
@@ -101,7 +106,7 @@ def bounded(problem: MappingProblem, method: Method, options: Options) -> Outcom
     left = _until(options, 1.0, start).time_limit
     crossing = bisected(problem, options.seed, left, None if problem.of_tasks else cuts)
     bounds = (bound, load if outcome.solution is not None else None)[: len(problem.levels)]
-    return replace(outcome, bounds=bounds, link_load=stronger(quick, crossing))
+    return replace(outcome, bounds=bounds, link_load=stronger(problem.link_floor, crossing))
 
 
 def _report(
@@ -123,14 +128,28 @@ def _quick(problem: MappingProblem, options: Options, start: float) -> Bound | N
         found = stronger(found, shares_bound(problem, 0.0))
         options.report(None, [], [found])
         found = stronger(found, routes_bound(problem))
-        options.report(None, [], [found])
-        left = _until(options, FIRST_SHARE, start).time_limit
-        found = stronger(shares_bound(problem, left), found)
-        left = _until(options, FIRST_SHARE, start).time_limit
-        if left != 0.0:
-            found = stronger(routes_bound(problem, left), found)
     options.report(None, [], [found])
     return found
+
+
+def _beside(
+    problem: MappingProblem, options: Options, start: float, run: Callable[[], Outcome]
+) -> tuple[Outcome, Bound | None]:
+    """Return what a method for objects finds, and the first bounds, found on the other core."""
+    _ = problem.guide  # both need it
+    with ThreadPoolExecutor(1) as pool:
+        bound = pool.submit(_first, problem, options, start)
+        return run(), bound.result()
+
+
+def _first(problem: MappingProblem, options: Options, start: float) -> Bound | None:
+    """Return the better of the first bounds of objects in a share of the time."""
+    found = _quick(problem, options, start)
+    _ = problem.link_floor
+    left = _until(options, FIRST_SHARE, start).time_limit
+    found = stronger(shares_bound(problem, left), found)
+    left = _until(options, FIRST_SHARE, start).time_limit
+    return found if left == 0.0 else stronger(routes_bound(problem, left), found)
 
 
 def _slow(problem: MappingProblem, seed: int, time_limit: float | None, value: int) -> Bound | None:

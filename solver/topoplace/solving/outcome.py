@@ -6,6 +6,7 @@ import logging
 import math
 import shutil
 import sys
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -172,6 +173,7 @@ class Incumbent:
         self._began = time.perf_counter()
         self._best: tuple[Any, tuple[Number, ...], tuple[Bound | None, ...]] = (None, (), ())
         self._doing: tuple[int, str, Number | None] = (-1, "", None)
+        self._reporting = threading.Lock()  # bounds and solutions may come from two threads
 
     @property
     def outcome(self) -> Outcome | None:
@@ -193,12 +195,13 @@ class Incumbent:
         bounds
             Of the levels, or of the first of them; the first one's holds for any solution.
         """
-        best, worth, known = self._best
-        before, now = (next(iter(own), None) for own in (known, bounds))
-        first = stronger(before, now, self.levels[0][1])
-        if solution is not None and self._rank(values) >= self._rank(worth):
-            best, worth, known = solution, tuple(values), tuple(bounds)
-        self._best = (best, worth, (first, *known[1:]))
+        with self._reporting:
+            best, worth, known = self._best
+            before, now = (next(iter(own), None) for own in (known, bounds))
+            first = stronger(before, now, self.levels[0][1])
+            if solution is not None and self._rank(values) >= self._rank(worth):
+                best, worth, known = solution, tuple(values), tuple(bounds)
+            self._best = (best, worth, (first, *known[1:]))
 
     def say(self, phase: str, level: int = 0, bound: Number | None = None) -> None:
         """Tell what the method does, on which level, and a bound that it has no evidence for yet.

@@ -140,9 +140,9 @@ class _Edges:
         found = key[order]
         reverse = target * num_tasks + source
         backward = np.argsort(reverse, kind="stable")  # a sorted search is ten times as fast
-        at = np.minimum(np.searchsorted(found, reverse[backward]), max(0, len(order) - 1))
+        where = np.minimum(np.searchsorted(found, reverse[backward]), max(0, len(order) - 1))
         back = np.empty_like(order)
-        back[backward] = order[at]
+        back[backward] = order[where]
         repeated = np.zeros(len(order), dtype=bool)
         repeated[order[1:]] = found[1:] == found[:-1]
         self._refuse(source == target, "no edge from a vertex to itself")

@@ -6,6 +6,7 @@ import itertools
 import math
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
@@ -127,12 +128,6 @@ def _construct(keeper: Keeper, proxy: MappingProblem) -> None:
         boxes = cheapest(problem, options, ["nested-boxes"])
         if boxes is not None and boxes.solution is not None:
             keeper.offer_nodes(boxes.solution.nodes, "nested boxes")
-    if is_available(problem) and not keeper.done:
-        until = clock.now() + MULTILEVEL_SHARE * keeper.left
-        found = multilevel(proxy, options.seed, until)
-        if found is not None:
-            keeper.offer(found, MULTILEVEL)
-            return
     size = problem.num_tasks + problem.graph.num_messages
     levels = math.log2(problem.num_tasks + 1)
     halving = SECONDS * levels
@@ -143,14 +138,25 @@ def _construct(keeper: Keeper, proxy: MappingProblem) -> None:
     def halved() -> IntArray:
         return halve_mapping(proxy, seed=options.seed, stop=keeper.deadline)
 
-    makers: tuple[tuple[str, float, Callable[[], IntArray]], ...] = (
+    makers: list[tuple[str, float, Callable[[], IntArray]]] = [
         ("bisection", halving, halved),
         ("greedy", GREEDY_SECONDS, lambda: grow_mapping(proxy)),
         ("hilbert", HILBERT_SECONDS, routers(map_hilbert)),
         ("bisections", TRIALS * halving, routers(map_bisection)),
-    )
+    ]
     made = False
-    for name, seconds, make in makers:
+    if is_available(problem) and not keeper.done:
+        until = clock.now() + MULTILEVEL_SHARE * keeper.left
+        with ThreadPoolExecutor(1) as pool:
+            partitions = pool.submit(multilevel, proxy, options.seed, until)
+            made = halving * size < keeper.left
+            if made:  # on the other core: better than partitions that end late
+                keeper.offer(halve_mapping(proxy, seed=options.seed, stop=until), "bisection")
+        found = partitions.result()
+        if found is not None:
+            keeper.offer(found, MULTILEVEL)
+            return
+    for name, seconds, make in makers[int(made) :]:
         if not keeper.done and seconds * size * (SPARE if made else 1) < keeper.left:
             keeper.offer(make(), name)
             made = True

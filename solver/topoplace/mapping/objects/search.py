@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
+from threading import Event
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from topoplace.mapping.local_search import (
     state_arrays,
 )
 from topoplace.mapping.mapped import Keeper, cheapest
-from topoplace.mapping.multilevel import is_available, multilevel
+from topoplace.mapping.multilevel import fewest_seconds, is_available, multilevel
 from topoplace.mapping.objects._kernels import move_off_fullest
 from topoplace.mapping.objects.settled import settled
 from topoplace.mapping.problem import MappingProblem
@@ -62,11 +63,15 @@ They were set on other sizes and seeds than those reported (docs/studies/objects
 FEW = 200
 """With fewer moves per object there is only the first cooling; set on the same cases."""
 
-PARTITIONS_SHARE = 0.7
-"""Most of the time left for partitions."""
+PARTITIONS_SHARE, MOST_SHARE = 0.7, 0.95
+"""Share of the time left for partitions, and for one that is alone."""
 
-DOWNHILL_SHARE = 0.1
-"""Share of the work that goes downhill first, from the construction."""
+ALONE_SHARE, MARGIN = 0.5, 1.5
+"""Share from which on it is alone, and how many times the time reckoned parts have after it."""
+
+DOWNHILL_SHARE, DOWNHILL_MOST, WORTH = 0.1, 0.7, 1e-3
+"""Share of the work that goes downhill first, from the construction; and again, up to the most, if
+it was worth that part of the cost."""
 
 TRIES = 1 << 10
 """Moves off the fullest node to try between two looks."""
@@ -102,17 +107,27 @@ def search_loaded(problem: MappingProblem, options: Options) -> Outcome:
 
 
 def partitioned(keeper: Keeper) -> bool:
-    """Offer multilevel partitions, if any: parts put on nodes, and both at once, on a core each."""
+    """Offer multilevel partitions, if any: parts put on nodes, and both at once, on a core each.
+
+    Two at a time take longer each: where both at once fit only just, parts begin as late as they
+    still end in time, and are given up if they are not needed.
+    """
     problem = keeper.problem
     if not is_available(problem):
         return False
-    until = clock.now() + PARTITIONS_SHARE * keeper.left
+    seed, needless = keeper.options.seed, Event()
+    parts, both = (fewest_seconds(problem, onto=onto) for onto in (False, True))
+    alone = ALONE_SHARE * keeper.left < both <= MOST_SHARE * keeper.left
+    left = (MOST_SHARE if alone else PARTITIONS_SHARE) * keeper.left
+    until = clock.now() + left
     with ThreadPoolExecutor(2) as pool:
-        tries = [
-            pool.submit(multilevel, problem, keeper.options.seed + onto, until, onto=onto)
-            for onto in (False, True)
-        ]
-    found = [one.result() for one in tries]
+        first = pool.submit(multilevel, problem, seed + 1, until, onto=True)
+        if alone:
+            wait([first], left - MARGIN * parts)
+        second = pool.submit(multilevel, problem, seed, until, needless=needless)
+        if alone and first.result() is not None:
+            needless.set()
+    found = [one.result() for one in (second, first)]
     for routers in found:
         if routers is not None:
             keeper.offer_cells(settled(problem, routers, stop=keeper.deadline), "partitions")
@@ -136,7 +151,10 @@ def anneal_gently(keeper: Keeper, annealing: type[Annealing] = Annealing) -> Non
     search = annealing(keeper, keeper.problem, num_moves)
     unit = search.typical_change()
     if unit > 0 and not keeper.done:
-        search.cool(0.0, 0.0, DOWNHILL_SHARE)
+        before = math.inf
+        while search.spent() < DOWNHILL_MOST and search.cost < (1 - WORTH) * before:
+            before = search.cost
+            search.cool(0.0, 0.0, search.spent() + DOWNHILL_SHARE)
         expected = search.tried / max(search.spent(), 1e-9) / num
         for heat, until in COOLINGS if expected >= FEW else ((COOLINGS[0][0], 1.0),):
             search.cool(heat * HOT * unit, min(COLD * unit, heat * HOT * unit / 4), until)
