@@ -22,7 +22,7 @@ from topoplace.types import IntArray
 # Compiled for the array types it is called with; annotations would be noise.
 
 
-SECONDS, SPARE = 1e-6, 4
+SECONDS, SPARE = 3e-7, 4
 """Rough time of a bisection per task, message and level; it is a second construction if there is
 this multiple of its time."""
 

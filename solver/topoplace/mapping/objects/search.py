@@ -121,10 +121,10 @@ def partitioned(keeper: Keeper) -> bool:
     left = (MOST_SHARE if alone else PARTITIONS_SHARE) * keeper.left
     until = clock.now() + left
     with ThreadPoolExecutor(2) as pool:
-        first = pool.submit(multilevel, problem, seed + 1, until, onto=True)
+        first = pool.submit(multilevel, problem, seed, until, onto=True)
         if alone:
             wait([first], left - MARGIN * parts)
-        second = pool.submit(multilevel, problem, seed, until, needless=needless)
+        second = pool.submit(multilevel, problem, seed + 1, until, needless=needless)
         if alone and first.result() is not None:
             needless.set()
     found = [one.result() for one in (second, first)]
