@@ -19,11 +19,11 @@ from topoplace.packing.first_prices import of_nodes
 from topoplace.packing.problem import NO_VALUE, Priced, Query, Subproblem
 from topoplace.placement.dragonfly.orders import MOST_TRIED, by_priority
 from topoplace.placement.dragonfly.problem import DragonflyProblem
-from topoplace.placement.engine import Packed, solved
+from topoplace.placement.engine import Packed, exact
 from topoplace.placement.hierarchy.layout import Layout
 from topoplace.placement.hierarchy.packing import Candidate, HierarchyPacking
 from topoplace.snapshot.hierarchy_state import HierarchyRequest
-from topoplace.solving import Options, Outcome, register
+from topoplace.solving import register
 from topoplace.types import FloatArray, IntArray
 
 MOST_GROUPS = 6
@@ -280,7 +280,4 @@ def packed(problem: DragonflyProblem) -> Packed:
     return Packed(packing, packing.started)
 
 
-@register("dragonfly", "exact")
-def exact(problem: DragonflyProblem, options: Options) -> Outcome:
-    """Place to proven optimality, or as near as the time limit allows."""
-    return solved(problem, packed(problem), options, Budget(options.time_limit))
+register("dragonfly", "exact")(exact)

@@ -32,7 +32,6 @@ from topoplace.result.dragonfly import (
     network_of,
     node_names,
 )
-from topoplace.snapshot.held import facts_of
 from topoplace.snapshot.hierarchy_state import HierarchyRequest, HierarchyState, prepare_hierarchy
 from topoplace.snapshot.schema import (
     ON_TORI,
@@ -47,7 +46,7 @@ from topoplace.snapshot.sets import NodeSets
 from topoplace.snapshot.state import checked_nodes, require_none
 from topoplace.snapshot.value import require_value
 from topoplace.solving import Options
-from topoplace.solving.solve import Frame, called
+from topoplace.solving.solve import Frame
 from topoplace.types import BoolArray, IntArray
 
 Started = Mapping[int, Any]
@@ -272,14 +271,10 @@ def _solution(problem: DragonflyProblem, started: Started) -> DragonflySolution:
 
 
 FRAME = Frame(
-    lambda problem: problem.levels,
-    called,
     worth,
     DragonflyResult,
     DragonflyLevel,
     _solution,
-    lambda problem: problem.state.snapshot,
     rule=lambda problem: {"interference": problem.rule},
     decisive=lambda problem: 1,
-    facts=facts_of,
 )

@@ -18,15 +18,13 @@ from topoplace.snapshot.hierarchy_state import HierarchyRequest, HierarchyState,
 from topoplace.snapshot.schema import WITHOUT_GPUS
 from topoplace.snapshot.sets import HostSet
 from topoplace.solving.registry import Options
-from topoplace.types import BoolArray, IntArray
+from topoplace.types import BoolArray, IntArray, Levels
 
 Placed = tuple[Mapping[int, int], ...]
 """For a request that starts, by part: how many units are on which hosts, each at least one."""
 
 Started = Mapping[int, Placed]
 """The started requests, by their number in the queue."""
-
-Levels = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
