@@ -114,7 +114,7 @@ def test_who_waits_is_told_why_and_groups_are_drawn_as_a_ring(tmp_path: Path) ->
         ("machine.groups = 9", "a global link between any two groups|global links between any"),
         ("machine.links = [[0, 1]] & machine.global_ports = null", "none inside a group"),
         ("machine.links = [[0, 99]] & machine.global_ports = null", "routers from 0 to 5"),
-        ('machine.names = "n[1-3]"', "a name for each node"),
+        ('machine.names = "n[1-3]"', "a name for each of 12 nodes"),
         ('running[0].nodes = "11"', "none of them missing"),
         ('running[1].nodes = "0"', "nodes no other job holds"),
         ("queue[0].takes = {}", "takes"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -11,7 +11,7 @@ from pydantic import Field
 
 from topoplace.errors import InputError
 from topoplace.machine.dragonfly import Dragonfly, arranged, dragonfly_of
-from topoplace.machine.hostlist import expand_host_list, parse_node_set
+from topoplace.machine.hostlist import names_by_number
 from topoplace.machine.matrix import MAX_PLACES, MatrixMachine
 from topoplace.result.certificate import PackingLevel, PackingResult
 from topoplace.result.placement import PlacementLimits
@@ -63,7 +63,8 @@ class DragonflyModel(MachineDocument):
     )
     missing: NodeSet = Field(default="", description="numbers of nodes that are not there")
     names: NodeSet | None = optional(
-        "what nodes are called, as a host list in the order of their numbers, without missing ones"
+        "what nodes are called, as a host list in the order of their numbers: all of them, or all "
+        "but the missing ones"
     )
     source: str | None = optional("where the figures come from")
 
@@ -71,6 +72,15 @@ class DragonflyModel(MachineDocument):
     def num_nodes(self) -> int:
         """How many nodes it has, the missing ones among them."""
         return self.groups * math.prod(self.routers) * self.nodes
+
+    @property
+    def node_names(self) -> Sequence[str]:
+        """What nodes are called, if they have names."""
+        return (
+            names_by_number(self.names, self.num_nodes, self.missing, "missing")
+            if self.names
+            else ()
+        )
 
     @property
     def domain_levels(self) -> tuple[str, ...]:
@@ -107,19 +117,6 @@ def network_of(model: DragonflyModel) -> Dragonfly:
     if model.links is not None and model.global_ports is not None:
         raise InputError("either global_ports or links", field="links", found="both")
     return dragonfly_of(model.groups, model.routers, model.nodes, model.global_links())
-
-
-def node_names(model: DragonflyModel) -> tuple[str, ...]:
-    """Return what every node is called, nothing for a missing one; none if there are no names."""
-    if model.names is None:
-        return ()
-    names = iter(expand_host_list(model.names, "machine.names"))
-    missing = {*parse_node_set(model.missing, model.num_nodes, "machine.missing").tolist()}
-    found = tuple("" if k in missing else next(names, "") for k in range(model.num_nodes))
-    if len({*found}) != len(found) - max(0, len(missing) - 1) or next(names, None) is not None:
-        expected = "a name for each node that is there, and no name twice"
-        raise InputError(expected, field="machine.names", value=model.names[:60])
-    return found
 
 
 def matrix_of(model: DragonflyModel) -> MatrixMachine:

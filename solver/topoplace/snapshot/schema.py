@@ -29,6 +29,7 @@ from pydantic import (
 
 from topoplace.errors import UNSEEN, InputError
 from topoplace.kinds import kind_of_machine, placing
+from topoplace.machine.hostlist import names_by_number
 
 SNAPSHOT_SCHEMA: Final = "topoplace.snapshot/1"
 MAX_PRIORITY = 1_000_000
@@ -168,6 +169,11 @@ class MachineDocument(_Sparse):
         return None
 
     @property
+    def node_names(self) -> Sequence[str]:
+        """What nodes that have numbers are called, nothing for one without a name; or none."""
+        return ()
+
+    @property
     def num_dims(self) -> int | None:
         """How many dimensions the prisms of its jobs have; None where jobs have no prisms."""
         return None
@@ -246,6 +252,15 @@ class TorusModel(MachineDocument):
     def num_nodes(self) -> int:
         """How many nodes it has."""
         return math.prod(self.shape) * self.nodes_per_router
+
+    @property
+    def node_names(self) -> Sequence[str]:
+        """What nodes are called, if they have names."""
+        return (
+            names_by_number(self.names, self.num_nodes, self.service, "service")
+            if self.names
+            else ()
+        )
 
     @property
     def num_dims(self) -> int:

@@ -12,9 +12,8 @@ from topoplace.certify.hierarchy.instance import Instance, read_instance
 from topoplace.certify.report import RefusedError, require_none
 from topoplace.certify.sets import hosts_of
 from topoplace.certify.value import require_value
-from topoplace.errors import InputError
 from topoplace.machine.hostlist import NodeLists
-from topoplace.result.dragonfly import DragonflyModel, network_of, node_names
+from topoplace.result.dragonfly import DragonflyModel, network_of
 from topoplace.snapshot.schema import (
     ON_TORI,
     Communication,
@@ -62,11 +61,7 @@ def read_dragonfly(snapshot: Snapshot) -> Reading:
     """Return the checker's view of a snapshot; raise `RefusedError` if it contradicts itself."""
     model = snapshot.on(DragonflyModel, "a dragonfly")
     require_value(snapshot)
-    try:
-        network = network_of(model)
-        node_names(model)
-    except InputError as error:
-        raise RefusedError(str(error)) from None
+    network, _ = network_of(model), model.node_names
     each, num, lists = model.nodes, model.num_nodes, NodeLists(model.num_nodes)
 
     def nodes_of(text: str) -> frozenset[int]:

@@ -30,7 +30,6 @@ from topoplace.result.dragonfly import (
     DragonflyResult,
     DragonflySolution,
     network_of,
-    node_names,
 )
 from topoplace.snapshot.hierarchy_state import HierarchyRequest, HierarchyState, prepare_hierarchy
 from topoplace.snapshot.schema import (
@@ -117,7 +116,7 @@ def prepare(snapshot: Snapshot) -> DragonflyState:
     require_value(snapshot)
     with blamed_on(inside="machine"):
         machine = network_of(model)
-        node_names(model)
+        _ = model.node_names  # for its faults
         missing = parse_node_set(model.missing, machine.num_nodes, "missing")
     num, lists = machine.num_nodes, NodeLists(machine.num_nodes)
     closed = np.zeros(num, dtype=bool)

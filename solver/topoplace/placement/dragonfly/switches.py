@@ -6,7 +6,7 @@ from typing import Any
 
 from topoplace.errors import InputError
 from topoplace.machine.hostlist import expand_host_list, format_host_list, format_node_set
-from topoplace.result.dragonfly import DragonflyModel, network_of, node_names
+from topoplace.result.dragonfly import DragonflyModel, network_of
 from topoplace.snapshot.hierarchy_state import hierarchy_of
 from topoplace.snapshot.schema import Snapshot, TreeModel
 
@@ -70,7 +70,7 @@ def dragonfly_of_tree(tree: TreeModel) -> DragonflyModel:
 def on_dragonfly(snapshot: Snapshot) -> Snapshot:
     """Return a snapshot of such a tree as one of its dragonfly: nodes are numbers there."""
     machine = dragonfly_of_tree(snapshot.on(TreeModel, "a switch tree"))
-    number = {name: node for node, name in enumerate(node_names(machine)) if name}
+    number = {name: node for node, name in enumerate(machine.node_names) if name}
 
     def nodes(text: str) -> str:
         return format_node_set(number[host] for host in (expand_host_list(text) if text else ()))

@@ -26,7 +26,6 @@ from topoplace.report.tiles import (
 )
 from topoplace.report.view import Picture, View
 from topoplace.result.base import Start
-from topoplace.result.dragonfly import node_names
 from topoplace.snapshot.hierarchy_state import HierarchyRequest
 from topoplace.types import FloatArray
 
@@ -43,11 +42,6 @@ class DragonflyView(View):
     def rule(self) -> str:
         """The interference rule."""
         return f"{self.result.limits.interference} interference, "
-
-    @property
-    def node_names(self) -> tuple[str, ...]:
-        """What nodes are called, if they have names."""
-        return node_names(self.state.snapshot.machine)
 
     @property
     def header(self) -> tuple[str, ...]:

@@ -17,7 +17,6 @@ from topoplace.report.view import View
 from topoplace.result.base import Start
 from topoplace.result.certificate import Reserved
 from topoplace.snapshot.schema import TasksModel
-from topoplace.snapshot.state import node_names
 from topoplace.types import IntArray
 
 _SPACE_DIMS = 3
@@ -48,7 +47,7 @@ class TorusView(View):
         state, result = self.state, self.result
         problem = PlacementProblem(state, result.limits.interference)
         numbers = {request.id: number for number, request in enumerate(problem.requests)}
-        starts, names = [], node_names(state.snapshot.machine)
+        starts, names = [], state.snapshot.machine.node_names
         for own in result.solution.placements:
             number, score, origin, extents = numbers[own.request], None, None, None
             if own.prism is not None:
