@@ -143,7 +143,7 @@ def _dragonfly(rng: random.Random, alike: bool) -> TinyPacking:
     num, taken = checker.num_groups, checker.taken
     oracle = DragonflyOracle(rows, queue, talks=talks, num_groups=num, taken=taken)
     state = prepare_dragonfly(Snapshot.model_validate(document))
-    solver = DragonflyPacking(DragonflyProblem(state, Interference.STRICT))
+    solver = DragonflyPacking(DragonflyProblem(state.inside, state, Interference.STRICT))
     return TinyPacking(partial(dragonfly_cases.packing_of, document), oracle, lambda: solver)
 
 

@@ -61,10 +61,9 @@ class Dragonfly:
         """Number of nodes."""
         return self.num_routers * self.nodes_per_router
 
-    @property
-    def group_of(self) -> IntArray:
-        """The group of every router, shape ``(num_routers,)``."""
-        return np.arange(self.num_routers) // self.per_group
+    def groups_of(self, nodes: IntArray) -> IntArray:
+        """Return the groups of some nodes, each once, ascending."""
+        return np.unique(nodes // (self.nodes_per_router * self.per_group))
 
     @cached_property
     def local_hops(self) -> IntArray:

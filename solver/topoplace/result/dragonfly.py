@@ -16,6 +16,9 @@ from topoplace.machine.matrix import MAX_PLACES, MatrixMachine
 from topoplace.result.certificate import PackingLevel, PackingResult
 from topoplace.result.placement import PlacementLimits
 from topoplace.snapshot.schema import (
+    ON_TORI,
+    HierarchyModel,
+    HostsModel,
     MachineDocument,
     Model,
     Name,
@@ -87,6 +90,20 @@ class DragonflyModel(MachineDocument):
         """The names of its levels of domains, top first."""
         return LEVELS
 
+    def on_levels(self, slots: Sequence[int]) -> HierarchyModel:
+        """Return the hierarchy of groups and routers, whose hosts have some slots.
+
+        Hosts are the routers, or the nodes if there are slots of so many: h0, h1, ..
+        """
+        size = math.prod(self.routers)
+        each = len(slots) // (self.groups * size)
+        levels = [*LEVELS, "node"][: 2 + (each > 1)]
+        hosts = []
+        for host, num in enumerate(slots):
+            path = [f"g{host // each // size}", f"r{host // each}"][: len(levels) - 1]
+            hosts.append(HostsModel(hosts=f"h{host}", domains=path, capacity={"slots": num}))
+        return HierarchyModel(kind="hierarchy", name=self.name, levels=levels, hosts=hosts)
+
     def global_links(self) -> IntArray:
         """Return the routers at the ends of every global link, shape ``(num_links, 2)``."""
         if self.links is not None:
@@ -97,6 +114,11 @@ class DragonflyModel(MachineDocument):
 
 
 LEVELS = ("group", "router")
+FOREIGN = (
+    *("node_class", "shapes", "region", "patterns", "takes", "parts", "contiguous"),
+    *ON_TORI,
+)
+"""Fields of requests that have no meaning on a dragonfly."""
 
 
 def network_of(model: DragonflyModel) -> Dragonfly:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,19 +21,19 @@ _LINKS = "lib/dragonfly_links"
 def minizinc(problem: DragonflyProblem, options: Options) -> Outcome:
     """Place the queue by runs of the MiniZinc model, one per level; errors as on hierarchies."""
     file = json.dumps(str(data_folder("models") / f"{_LINKS}.mzn"))
-    return by_levels(problem.hierarchy, options, f"include {file};", _links_of(problem))
+    return by_levels(problem, options, f"include {file};", _links_of(problem))
 
 
 def reference(own: Chosen) -> tuple[str, dict[str, Any]]:
     """Return the models of a level, and their data."""
     assert isinstance(own.problem, DragonflyProblem)
-    _, data = on_hierarchies(replace(own, problem=own.problem.hierarchy))
+    _, data = on_hierarchies(own)
     return f"hierarchy {_LINKS}", data | _links_of(own.problem)
 
 
 def _links_of(problem: DragonflyProblem) -> dict[str, Any]:
     """Return the data that the model of hierarchies lacks."""
-    pairs = np.argwhere(np.triu(problem.state.taken_pairs, 1)) + 1
+    pairs = np.argwhere(np.triu(problem.dragonfly.taken_pairs, 1)) + 1
     return {
         "talks": [problem.uses_links(request) for request in problem.requests],
         "taken_pairs": pairs.tolist(),

@@ -17,6 +17,7 @@ from topoplace.machine.dragonfly import Dragonfly
 from topoplace.placement.dragonfly.problem import DragonflyProblem
 from topoplace.placement.hierarchy.heuristics.fits import best_split
 from topoplace.placement.hierarchy.heuristics.queue import asks_only
+from topoplace.placement.hierarchy.problem import Placed, Started
 from topoplace.solving import Options, Outcome, register
 from topoplace.types import BoolArray, IntArray
 
@@ -82,13 +83,11 @@ Choice = Callable[[BoolArray, BoolArray, int], IntArray | None]
 """Returns nodes, called with those that may be had, the pairs of groups in use, and how many."""
 
 
-def served(
-    problem: DragonflyProblem, queue: Iterable[int], choose: Choice
-) -> dict[int, tuple[Counter[int], ...]]:
+def served(problem: DragonflyProblem, queue: Iterable[int], choose: Choice) -> Started:
     """Return what starts if requests are served in an order, each with the nodes of a choice."""
-    state, machine = problem.state, problem.state.machine
+    state, machine = problem.dragonfly, problem.dragonfly.machine
     left, taken = state.free.copy(), state.taken_pairs.copy()
-    started: dict[int, tuple[Counter[int], ...]] = {}
+    started: dict[int, Placed] = {}
     for idx in queue:
         request = problem.requests[idx]
         part, strict = request.parts[0], problem.uses_links(request)
@@ -100,7 +99,7 @@ def served(
         nodes = choose(may, taken if strict else np.zeros_like(taken), request.nodes)
         if nodes is None:
             continue
-        groups = np.unique(nodes // machine.nodes_per_router // machine.per_group)
+        groups = machine.groups_of(nodes)
         if strict:
             if any(taken[pair] for pair in itertools.combinations(groups.tolist(), 2)):
                 continue
@@ -110,7 +109,7 @@ def served(
     return started
 
 
-def by_priority(problem: DragonflyProblem) -> dict[int, tuple[Counter[int], ...]]:
+def by_priority(problem: DragonflyProblem) -> Started:
     """Return what starts in few groups, the most value per node first, then the largest."""
     order = sorted(
         range(len(problem.requests)),
@@ -119,19 +118,19 @@ def by_priority(problem: DragonflyProblem) -> dict[int, tuple[Counter[int], ...]
             -problem.requests[q].nodes,
         ),
     )
-    return served(problem, order, partial(few_groups, problem.state.machine))
+    return served(problem, order, partial(few_groups, problem.dragonfly.machine))
 
 
 @register("dragonfly", "few-groups")
 def _in_few_groups(problem: DragonflyProblem, options: Options) -> Outcome:
-    choose = partial(few_groups, problem.state.machine)
+    choose = partial(few_groups, problem.dragonfly.machine)
     return Outcome(served(problem, range(len(problem.requests)), choose))
 
 
 def _add(name: str) -> None:
     @register("dragonfly", name)
     def method(problem: DragonflyProblem, options: Options) -> Outcome:
-        nodes = along(problem.state.machine, name, np.random.default_rng(options.seed))
+        nodes = along(problem.dragonfly.machine, name, np.random.default_rng(options.seed))
         every = range(len(problem.requests))
         return Outcome(served(problem, every, lambda may, taken, num: nodes[may[nodes]][:num]))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -39,6 +39,8 @@ class DragonflyPacking(HierarchyPacking):
     hierarchy. Where jobs may share links, nobody takes of them.
     """
 
+    hierarchy: DragonflyProblem
+
     def __init__(
         self,
         problem: DragonflyProblem,
@@ -46,15 +48,15 @@ class DragonflyPacking(HierarchyPacking):
         left: IntArray | None = None,
         requests: Sequence[HierarchyRequest] | None = None,
     ) -> None:
-        super().__init__(problem.hierarchy, layout, left, requests)
-        self.dragonfly, self.first_pair = problem, len(self.layout.capacities)
-        self._num_groups = problem.state.machine.num_groups
+        super().__init__(problem, layout, left, requests)
+        self.first_pair = len(self.layout.capacities)
+        self._num_groups = problem.dragonfly.machine.num_groups
         self._pairs = np.zeros((self._num_groups,) * 2, dtype=np.int64)
         upper = np.triu_indices(self._num_groups, 1)
         self._pairs[upper] = np.arange(len(upper[0])) + self.first_pair
         self._pairs += self._pairs.T
         if left is None:
-            free = (~problem.state.taken_pairs[upper]).astype(np.int64)
+            free = (~problem.dragonfly.taken_pairs[upper]).astype(np.int64)
             self.capacities = np.concatenate([self.capacities, free])
         families = {"links": slice(self.first_pair, len(self.capacities))}
         self.families = dict(self.layout.families) | families
@@ -77,9 +79,7 @@ class DragonflyPacking(HierarchyPacking):
                 return None
             prices[: len(found[0])] = found[0]
             return prices, found[1]
-        left = self.capacities[: self.num_covers]
-        of_group = np.bincount(self.group_of_row, weights=left, minlength=self._num_groups)
-        room = np.sort(of_group)[::-1].cumsum()
+        room = np.sort(self.room)[::-1].cumsum()
         may = [q for q in range(len(self.names)) if q not in sub.excluded]
         nodes = np.array([self.requests[q].nodes for q in may], dtype=np.int64)
         groups = 1 + np.searchsorted(room, nodes) if sub.level else None
@@ -95,6 +95,12 @@ class DragonflyPacking(HierarchyPacking):
         for row in np.flatnonzero(self.layout.capacities[: self.num_covers]).tolist():
             found[row] = of[self.layout.nodes[self.layout.leaf_of_row(row)[0]].hosts[0]]
         return found
+
+    @cached_property
+    def room(self) -> FloatArray:
+        """What is left in every group, shape ``(num_groups,)``."""
+        left = self.capacities[: self.num_covers]
+        return np.bincount(self.group_of_row, weights=left, minlength=self._num_groups)
 
     # ---- candidates
 
@@ -136,7 +142,9 @@ class DragonflyPacking(HierarchyPacking):
             if columns and self._uses_links[q]:
                 key = kinds[q], frozenset((c.row, c.inside) for c in query.covers_of.get(q, ()))
                 if key not in known:
-                    own = _Closing(self, q, row_prices, query, cost)
+                    covers = tuple(replace(c, request_idx=0) for c in query.covers_of.get(q, ()))
+                    alone = Query(query.weights, 1, covers)
+                    own = _Closing(self, q, row_prices[: self.first_pair], alone, cost)
                     known[key] = own.best(columns[0], groups) if exact else own.some(columns[0])
                 best = known[key]
                 found.columns[q] = (
@@ -159,7 +167,7 @@ class DragonflyPacking(HierarchyPacking):
 
         Jobs that share links are left out before.
         """
-        own = [self.candidates(by_priority(self.dragonfly))] if self._is_whole else []
+        own = [self.candidates(by_priority(self.hierarchy))] if self._is_whole else []
         for found in itertools.chain(own, super().starts(deadline)):
             kept = self._kept(found)
             yield kept
@@ -178,35 +186,25 @@ class DragonflyPacking(HierarchyPacking):
                 found.append(one)
         return sorted(found)
 
-    def _of(self, kept: Sequence[int], left: IntArray) -> DragonflyPacking:
-        requests = [self.requests[q] for q in kept]
-        found = DragonflyPacking(self.dragonfly, self.layout, left, requests)
-        found.deadline = self.deadline
-        return found
 
-
+@dataclass(frozen=True)
 class _Closing:
     """Best candidates of a request when links between groups have prices, or are taken.
 
-    Parameters
+    Attributes
     ----------
+    prices, query
+        Of the request alone, without links.
     cost
         The price of the links between two groups, -1 where they are taken; shape
         ``(num_groups, num_groups)``.
     """
 
-    def __init__(
-        self,
-        packing: DragonflyPacking,
-        q: int,
-        row_prices: IntArray,
-        query: Query,
-        cost: IntArray,
-    ) -> None:
-        self._packing, self._q, self._cost = packing, q, cost
-        self._prices = row_prices[: packing.first_pair]
-        covers = tuple(replace(c, request_idx=0) for c in query.covers_of.get(q, ()))
-        self._query = Query(query.weights, 1, covers)
+    packing: DragonflyPacking
+    q: int
+    prices: IntArray
+    query: Query
+    cost: IntArray
 
     def best(self, root: _Column, groups: Sequence[int]) -> _Column | None:
         """Return the best candidate, where links matter between a few groups alone.
@@ -214,8 +212,8 @@ class _Closing:
         It has nodes in some of these and in no others, so it is the best one if the others are
         closed, for one of the sets of groups that may be together.
         """
-        at = np.ix_(*[self._packing.groups(root[1])] * 2)
-        if not self._cost[at].any():
+        at = np.ix_(*[self.packing.groups(root[1])] * 2)
+        if not self.cost[at].any():
             return root
         best: _Column | None = None
         tried: list[set[int]] = []
@@ -227,7 +225,7 @@ class _Closing:
             tried.append(inside)
             found = self._without(frozenset(groups) - inside)
             if found is not None:
-                gain = found[0] - self._paid(self._packing.groups(found[1]))
+                gain = found[0] - self._paid(self.packing.groups(found[1]))
                 if best is None or gain > best[0]:
                     best = gain, found[1]
         return best
@@ -238,12 +236,11 @@ class _Closing:
         These are chosen in turn, first those in which a candidate without links has the most nodes,
         then the emptiest; if they lack room, one of the emptiest comes before the others.
         """
-        packing, num_groups = self._packing, len(self._cost)
+        packing, num_groups = self.packing, len(self.cost)
         groups = packing.groups(column[1])
-        if (self._cost[np.ix_(groups, groups)] >= 0).all():
+        if (self.cost[np.ix_(groups, groups)] >= 0).all():
             return column[0] - self._paid(groups), column[1]
-        left = packing.capacities[: packing.num_covers]
-        room = np.bincount(packing.group_of_row, weights=left, minlength=num_groups)
+        room = packing.room
         own = np.zeros(num_groups, dtype=np.int64)
         for _, leaf, units in column[1].uses:
             own[packing.group_of_leaf(leaf)] += units
@@ -252,9 +249,9 @@ class _Closing:
         for first in (order[0], *emptiest):
             inside = list[int]()
             for group in (first, *order):
-                if group not in inside and (self._cost[group, inside] >= 0).all():
+                if group not in inside and (self.cost[group, inside] >= 0).all():
                     inside.append(group)
-            if room[inside].sum() >= packing.requests[self._q].nodes:
+            if room[inside].sum() >= packing.requests[self.q].nodes:
                 found = self._without(frozenset(range(num_groups)) - {*inside})
                 if found is not None:
                     return found[0] - self._paid(packing.groups(found[1])), found[1]
@@ -263,14 +260,14 @@ class _Closing:
     def _together(self, groups: Sequence[int]) -> Iterator[tuple[int, set[int]]]:
         for size in range(len(groups) + 1):
             for inside in itertools.combinations(groups, size):
-                if (self._cost[np.ix_(inside, inside)] >= 0).all():
+                if (self.cost[np.ix_(inside, inside)] >= 0).all():
                     yield self._paid(inside), set(inside)
 
     def _paid(self, groups: Sequence[int]) -> int:
-        return int(self._cost[np.ix_(groups, groups)].sum()) // 2
+        return int(self.cost[np.ix_(groups, groups)].sum()) // 2
 
     def _without(self, closed: frozenset[int]) -> _Column | None:
-        found = self._packing.without(closed, self._q).price(self._prices, self._query).columns[0]
+        found = self.packing.without(closed, self.q).price(self.prices, self.query).columns[0]
         return found[0] if found else None
 
 
