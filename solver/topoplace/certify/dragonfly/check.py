@@ -6,16 +6,17 @@ from collections import Counter
 from functools import cached_property
 from typing import Any
 
-from topoplace.certify.dragonfly.instance import Reading, read_dragonfly
+from topoplace.certify.dragonfly.instance import Reading, pairs_of, read_dragonfly
 from topoplace.certify.dragonfly.oracle import DragonflyOracle
 from topoplace.certify.hierarchy.check import HierarchyPlacements
-from topoplace.certify.hierarchy.instance import Asked, Instance, Place, require_place
+from topoplace.certify.hierarchy.instance import Asked, Instance, Place
 from topoplace.certify.hierarchy.oracle import HierarchyOracle
 from topoplace.certify.hierarchy.rows import Rows
 from topoplace.certify.report import Claims, RefusedError
 from topoplace.errors import number_of
 from topoplace.machine.hostlist import NodeLists
 from topoplace.result import Interference
+from topoplace.result.dragonfly import DragonflyPlacement
 
 
 class DragonflyPlacements(HierarchyPlacements):
@@ -51,29 +52,17 @@ class DragonflyPlacements(HierarchyPlacements):
         return holds
 
     def _started(self) -> list[tuple[Asked, Place]]:
-        """Return who starts where; raise unless each keeps the rules of its request.
+        """Return who starts where; nodes are free, and no two jobs have the same."""
+        self._left = {*self._reading.free}
+        return super()._started()
 
-        Nodes are free, and no two jobs have the same.
-        """
-        reading, found = self._reading, list[tuple[Asked, Place]]()
-        waiting = {asked.id: asked for asked in reading.inside.queue}
-        free, total = set(reading.free), reading.per_group * reading.num_groups
-        lists = NodeLists(total)
-        for own in self.result.solution.placements:
-            if own.request not in waiting:
-                raise RefusedError(f"{own.request} is no request that waits, or starts twice")
-            asked = waiting.pop(own.request)
-            nodes = {*lists.numbers(own.nodes, total, "nodes").tolist()}
-            if not nodes <= free:
-                raise RefusedError(f"{asked.id} has node {min(nodes - free)}, which is not free")
-            free -= nodes
-            place = [Counter(node // reading.per_host for node in nodes)]
-            try:
-                require_place(reading.inside, asked, place)
-            except RefusedError as error:
-                raise RefusedError(f"{asked.id}: {error}") from None
-            found.append((asked, place))
-        return found
+    def _place(self, asked: Asked, own: DragonflyPlacement, lists: NodeLists) -> Place:
+        total = self._reading.per_group * self._reading.num_groups
+        nodes = {*lists.numbers(own.nodes, total).tolist()}
+        if not nodes <= self._left:
+            raise RefusedError(f"node {min(nodes - self._left)} is not free")
+        self._left -= nodes
+        return [Counter(node // self._reading.per_host for node in nodes)]
 
     def _require_links(self) -> str:
         """Raise if two jobs use the links between two groups against the rule."""
@@ -83,7 +72,8 @@ class DragonflyPlacements(HierarchyPlacements):
         for asked, [hosts] in self._started():
             if asked.id in self._reading.silent:
                 continue
-            own = self._reading.pairs(host * self._reading.per_host for host in hosts)
+            nodes = (host * self._reading.per_host for host in hosts)
+            own = pairs_of(nodes, self._reading.per_group)
             if own & taken:
                 pair = " and ".join(map(str, min(own & taken)))
                 raise RefusedError(f"{asked.id} shares the links between groups {pair}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -393,15 +393,8 @@ class Sets:
 
     def ways(self, asked: Asked, one_of: Sequence[str]) -> Asked:
         """Return a request that has all its hosts in one of several sets."""
-        found = []
-        for text in one_of:
-            here = hosts_of(text, self._sets, self._every)
-            own = [here if p.eligible is None else here & p.eligible for p in asked.parts]
-            pairs = zip(asked.parts, own, strict=True)
-            found.append(
-                tuple(replace(p, eligible=None if e == self._every else e) for p, e in pairs)
-            )
-        return replace(asked, parts=found[0], others=tuple(found[1:]))
+        sets = [hosts_of(text, self._sets, self._every) for text in one_of]
+        return kept_to(asked, sets, self._every)
 
     def of(self, part: Part, apart: Keys) -> Hosts | None:
         """Return the hosts that a part may have; None for all."""
@@ -415,6 +408,16 @@ class Sets:
             found = found.difference(*(self.taken.get(one, ()) for one in apart))
             self._known[key] = None if found == self._every else found
         return self._known[key]
+
+
+def kept_to(asked: Asked, sets: Iterable[Hosts], every: Hosts) -> Asked:
+    """Return a request that has all its hosts in one of several sets."""
+    found = []
+    for here in sets:
+        own = [here if p.eligible is None else here & p.eligible for p in asked.parts]
+        pairs = zip(asked.parts, own, strict=True)
+        found.append(tuple(replace(p, eligible=None if e == every else e) for p, e in pairs))
+    return replace(asked, parts=found[0], others=tuple(found[1:]))
 
 
 def _asked(
