@@ -150,26 +150,19 @@ def arranged(num_groups: int, per_group: int, ports: int, arrangement: str) -> I
         Global links of a router.
     """
     others = num_groups - 1
-    group, k = np.divmod(np.arange(num_groups * others), max(1, others))
+    group, k = np.indices((num_groups, others))
     if arrangement == "absolute":
         target = k + (k >= group)
-        back = group - (group > target)
     else:
-        step = k + 1
-        if arrangement == "circulant":
-            step = np.where(k % 2 == 0, k // 2 + 1, -(k // 2 + 1))
-        target = (group + step) % num_groups
-        back = (group - target) % num_groups - 1
-        if arrangement == "circulant":
-            back = k ^ 1 if others % 2 == 0 else np.where(k == others - 1, k, k ^ 1)
-    rounds = per_group * ports // others if others else 0
-    once = group < target
-    found = []
-    for round_idx in range(rounds):
-        port = round_idx * others + np.stack([k[once], back[once]])
-        first = np.stack([group[once], target[once]]) * per_group
-        found.append((first + port // ports).T)
-    return np.concatenate(found) if found else np.zeros((0, 2), dtype=np.int64)
+        back = (k % 2 == 1) & (arrangement == "circulant")
+        step = k + 1 if arrangement == "relative" else k // 2 + 1
+        target = (group + np.where(back, -step, step)) % num_groups
+    port_to = np.argsort(target, axis=1)  # by group, of the other groups in their order
+    g, h = np.triu_indices(num_groups, 1)
+    rounds = np.arange(per_group * ports // others if others else 0)[:, None, None]
+    port = rounds * others + np.stack([port_to[g, h - 1], port_to[h, g]])
+    routers = np.stack([g, h]) * per_group + port // ports
+    return np.asarray(routers.transpose(0, 2, 1).reshape(-1, 2))
 
 
 def dragonfly_of(num_groups: int, routers: Sequence[int], nodes: int, links: IntArray) -> Dragonfly:

@@ -27,7 +27,6 @@ from topoplace.snapshot.schema import (
     Snapshot,
     optional,
 )
-from topoplace.types import IntArray
 
 MAX_GROUPS, MAX_ROUTERS, MAX_NODES, MAX_PORTS = 1 << 10, 1 << 14, 1 << 20, 1 << 21
 """Of the largest machine. Rows are as many as pairs of groups; ports are those of all groups."""
@@ -104,14 +103,6 @@ class DragonflyModel(MachineDocument):
             hosts.append(HostsModel(hosts=f"h{host}", domains=path, capacity={"slots": num}))
         return HierarchyModel(kind="hierarchy", name=self.name, levels=levels, hosts=hosts)
 
-    def global_links(self) -> IntArray:
-        """Return the routers at the ends of every global link, shape ``(num_links, 2)``."""
-        if self.links is not None:
-            return np.array(self.links, dtype=np.int64).reshape(-1, 2)
-        size = math.prod(self.routers)
-        ports = self.global_ports or -(-(self.groups - 1) // size)
-        return arranged(self.groups, size, ports, self.arrangement)
-
 
 LEVELS = ("group", "router")
 FOREIGN = (
@@ -129,7 +120,8 @@ def network_of(model: DragonflyModel) -> Dragonfly:
     InputError
         If it is too large, or two groups have no global link between them.
     """
-    num = model.groups * math.prod(model.routers)
+    size = math.prod(model.routers)
+    num = model.groups * size
     if model.groups > MAX_GROUPS or num > MAX_ROUTERS or model.num_nodes > MAX_NODES:
         expected = f"at most {MAX_GROUPS} groups, {MAX_ROUTERS} routers and {MAX_NODES} nodes"
         raise InputError(expected, field="groups", value=model.groups)
@@ -138,7 +130,12 @@ def network_of(model: DragonflyModel) -> Dragonfly:
         raise InputError(expected, field="global_ports", value=model.global_ports)
     if model.links is not None and model.global_ports is not None:
         raise InputError("either global_ports or links", field="links", found="both")
-    return dragonfly_of(model.groups, model.routers, model.nodes, model.global_links())
+    if model.links is not None:
+        links = np.array(model.links, dtype=np.int64).reshape(-1, 2)
+    else:
+        ports = model.global_ports or -(-(model.groups - 1) // size)
+        links = arranged(model.groups, size, ports, model.arrangement)
+    return dragonfly_of(model.groups, model.routers, model.nodes, links)
 
 
 def matrix_of(model: DragonflyModel) -> MatrixMachine:

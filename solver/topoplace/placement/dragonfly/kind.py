@@ -18,7 +18,7 @@ KIND = Kind(
     shorthand="topoplace.placement.dragonfly.problem:dragonfly_of",
     problem="topoplace.placement.dragonfly.problem:problem_of",
     solution="topoplace.result.dragonfly:DragonflySolution",
-    reference="topoplace.placement.dragonfly.minizinc:reference",
+    reference="topoplace.placement.hierarchy.minizinc:reference",
     exported="topoplace.placement.dragonfly.explicit:model_of",
     view="topoplace.placement.dragonfly.view:DragonflyView",
     methods={
@@ -34,7 +34,7 @@ KIND = Kind(
         "few-groups": (_ORDERS, "in queue order, the fullest group that has room, or few groups"),
         "group-round-robin": (_ORDERS, "in queue order, a node of every group in turn"),
         "minizinc": (
-            "topoplace.placement.dragonfly.minizinc",
+            "topoplace.placement.hierarchy.minizinc",
             "reference MiniZinc model, for tiny machines",
         ),
         "random-groups": (_ORDERS, "in queue order, along groups in a random order (by seed)"),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -153,6 +153,13 @@ class DragonflyProblem(HierarchyProblem):
     dragonfly: DragonflyState
     rule: Interference
     kind: ClassVar[str] = "dragonfly"
+
+    @property
+    def beside(self) -> dict[str, dict[str, Any]]:
+        """The model of links, with its data."""
+        pairs = np.argwhere(np.triu(self.dragonfly.taken_pairs, 1)) + 1
+        talks = [self.uses_links(request) for request in self.requests]
+        return {"lib/dragonfly_links": {"talks": talks, "taken_pairs": pairs.tolist()}}
 
     def uses_links(self, request: HierarchyRequest) -> bool:
         """Return whether the links of a request may be no one else's."""

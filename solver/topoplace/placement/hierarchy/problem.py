@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -38,6 +38,11 @@ class HierarchyProblem:
     def machine(self) -> Hierarchy:
         """The machine."""
         return self.state.machine
+
+    @property
+    def beside(self) -> Mapping[str, Mapping[str, Any]]:
+        """By name, the MiniZinc models that add rules to `hierarchy.mzn`, each with its data."""
+        return {}
 
     @property
     def requests(self) -> tuple[HierarchyRequest, ...]:
