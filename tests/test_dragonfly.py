@@ -26,7 +26,7 @@ from topoplace.certify.dragonfly.check import DragonflyPlacements
 from topoplace.certify.packing import certified_bound
 from topoplace.cli import run
 from topoplace.errors import InputError
-from topoplace.machine.dragonfly import ARRANGEMENTS, Dragonfly, arranged, dragonfly_of
+from topoplace.machine.dragonfly import ARRANGEMENTS, Dragonfly, arranged
 from topoplace.placement.dragonfly.switches import on_dragonfly
 from topoplace.result.certificate import Certificate
 from topoplace.result.dragonfly import DragonflyModel, DragonflyResult, network_of
@@ -265,7 +265,7 @@ def test_distances_and_minimal_routes_are_those_of_a_search(
     groups: int, shape: tuple[int, ...], ports: int, arrangement: str
 ) -> None:
     links = arranged(groups, math.prod(shape), ports, arrangement)
-    machine = dragonfly_of(groups, shape, 2, links)
+    machine = Dragonfly(groups, shape, 2, links)
     ends = Counter(links.ravel().tolist())
     assert max(ends.values()) <= ports
     for source in range(machine.num_routers):

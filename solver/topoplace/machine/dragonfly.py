@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -38,13 +37,25 @@ class Dragonfly:
     nodes_per_router
         Nodes of a router.
     global_links
-        The routers at the ends of every global link, shape ``(num_global, 2)``.
+        The routers at the ends of every global link, shape ``(num_global, 2)``: one at least
+        between any two groups, and none inside a group.
     """
 
     num_groups: int
     routers: tuple[int, ...]
     nodes_per_router: int
     global_links: IntArray
+
+    def __post_init__(self) -> None:
+        links = self.global_links
+        if len(links) and (links.min() < 0 or links.max() >= self.num_routers):
+            expected = f"routers from 0 to {self.num_routers - 1}"
+            raise InputError(expected, field="links", value=int(links.max()))
+        for g, h in itertools.combinations_with_replacement(range(self.num_groups), 2):
+            if (g == h) == ((g, h) in self.between):
+                expected = "global links between any two groups, and none inside a group"
+                found = f"{'one inside' if g == h else 'none between'} {g} and {h}"
+                raise InputError(expected, field="links", found=found)
 
     @property
     def per_group(self) -> int:
@@ -88,12 +99,8 @@ class Dragonfly:
         for g in range(num):
             found[g, :, g] = self.local_hops
         for (g, h), links in self.between.items():
-            first, last = (
-                self.local_hops[:, links[:, 0] % size],
-                self.local_hops[:, links[:, 1] % size],
-            )
-            for k in range(len(links)):
-                via = first[:, k, None] + 1 + last[:, k]
+            for u, v in (links % size).tolist():
+                via = self.local_hops[:, u, None] + 1 + self.local_hops[v]
                 np.minimum(found[g, :, h], via, out=found[g, :, h])
         return found.reshape(self.num_routers, self.num_routers)
 
@@ -163,23 +170,3 @@ def arranged(num_groups: int, per_group: int, ports: int, arrangement: str) -> I
     port = rounds * others + np.stack([port_to[g, h - 1], port_to[h, g]])
     routers = np.stack([g, h]) * per_group + port // ports
     return np.asarray(routers.transpose(0, 2, 1).reshape(-1, 2))
-
-
-def dragonfly_of(num_groups: int, routers: Sequence[int], nodes: int, links: IntArray) -> Dragonfly:
-    """Return a dragonfly.
-
-    Raises
-    ------
-    InputError
-        If a global link does not join routers of two groups, or two groups have none between them.
-    """
-    machine = Dragonfly(num_groups, tuple(routers), nodes, links)
-    if len(links) and (links.min() < 0 or links.max() >= machine.num_routers):
-        expected = f"routers from 0 to {machine.num_routers - 1}"
-        raise InputError(expected, field="links", value=int(links.max()))
-    for g, h in itertools.combinations_with_replacement(range(num_groups), 2):
-        if (g == h) == ((g, h) in machine.between):
-            expected = "global links between any two groups, and none inside a group"
-            found = f"{'one inside' if g == h else 'none between'} {g} and {h}"
-            raise InputError(expected, field="links", found=found)
-    return machine

@@ -172,7 +172,8 @@ class View:
     @property
     def rule(self) -> str:
         """What bounded the search besides the time limit, as the headline has it."""
-        return ""
+        has_rule = kind_named(self.result.problem).has_rule
+        return f"{self.result.limits.interference} interference, " if has_rule else ""
 
     # ---- What starts
 

@@ -10,7 +10,7 @@ import numpy as np
 from pydantic import Field
 
 from topoplace.errors import InputError
-from topoplace.machine.dragonfly import Dragonfly, arranged, dragonfly_of
+from topoplace.machine.dragonfly import Dragonfly, arranged
 from topoplace.machine.hostlist import names_by_number
 from topoplace.machine.matrix import MAX_PLACES, MatrixMachine
 from topoplace.result.certificate import PackingLevel, PackingResult
@@ -135,7 +135,7 @@ def network_of(model: DragonflyModel) -> Dragonfly:
     else:
         ports = model.global_ports or -(-(model.groups - 1) // size)
         links = arranged(model.groups, size, ports, model.arrangement)
-    return dragonfly_of(model.groups, model.routers, model.nodes, links)
+    return Dragonfly(model.groups, tuple(model.routers), model.nodes, links)
 
 
 def matrix_of(model: DragonflyModel) -> MatrixMachine:

@@ -361,7 +361,7 @@ def torus_of(
     if len(nodes) > 1:
         return None
     fields = {"shape": [*shape], "nodes_per_router": nodes[0]}
-    return _made(TorusModel, "torus:8x8x8", spec, fields, wrap=[wraps] * len(shape))
+    return made(TorusModel, "torus:8x8x8", spec, fields, wrap=[wraps] * len(shape))
 
 
 def pod_of(
@@ -372,10 +372,10 @@ def pod_of(
     if len(cubes) > 1:
         return None
     fields = {"cubes": cubes[0], "side": side}
-    return _made(CubesModel, "cubes:64:4x4x4", spec, fields, kind="cubes")
+    return made(CubesModel, "cubes:64:4x4x4", spec, fields, kind="cubes")
 
 
-def _made(
+def made(
     model: type[Made], example: str, spec: str, fields: Mapping[str, Any], **more: Any
 ) -> Made:
     """Return a machine of fields that a shorthand has; what is wrong with one is said of that."""

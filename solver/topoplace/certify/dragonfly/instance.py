@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields
 from typing import Any
 
 from topoplace.certify.candidates import candidates
@@ -19,17 +19,15 @@ from topoplace.snapshot.schema import Communication, Request, RunningJob, Snapsh
 Pair = tuple[int, int]
 
 
-@dataclass(frozen=True)
-class Reading:
+@dataclass(frozen=True, kw_only=True)
+class DragonflyInstance(Instance):
     """What is free, what is a host of which router, and between which groups links are in use.
 
     Attributes
     ----------
-    inside
-        The snapshot on a hierarchy; its hosts are routers, or single nodes.
     per_host, per_group
         Nodes of a host and of a group.
-    free
+    open
         The nodes that requests may have.
     taken
         Pairs of groups, the lower one first, in both of which a running job has nodes.
@@ -37,16 +35,15 @@ class Reading:
         The jobs that use no links.
     """
 
-    inside: Instance
     per_host: int
     per_group: int
     num_groups: int
-    free: frozenset[int]
+    open: frozenset[int]
     taken: frozenset[Pair]
     silent: frozenset[str]
 
 
-def read_dragonfly(snapshot: Snapshot) -> Reading:
+def read_dragonfly(snapshot: Snapshot) -> DragonflyInstance:
     """Return the checker's view of a snapshot; raise `RefusedError` if it contradicts itself."""
     model = snapshot.on(DragonflyModel, "a dragonfly")
     require_value(snapshot)
@@ -90,8 +87,15 @@ def read_dragonfly(snapshot: Snapshot) -> Reading:
         if job.id not in silent
     ]
     taken = frozenset[Pair]().union(*talking)
-    inside = replace(inside, queue=queue)
-    return Reading(inside, per_host, per_group, model.groups, free, taken, silent)
+    return DragonflyInstance(
+        **{one.name: getattr(inside, one.name) for one in fields(Instance)} | {"queue": queue},
+        per_host=per_host,
+        per_group=per_group,
+        num_groups=model.groups,
+        open=free,
+        taken=taken,
+        silent=silent,
+    )
 
 
 def pairs_of(nodes: Iterable[int], per_group: int) -> set[Pair]:

@@ -49,16 +49,12 @@ def few_groups(machine: Dragonfly, may: BoolArray, taken: BoolArray, num: int) -
     """
     nodes = may.reshape(machine.num_groups, machine.per_group, -1)
     free = nodes.sum(axis=(1, 2))
-    best = None
-    for first in (
-        [None] if free.max() >= num else np.argsort(-free, kind="stable")[:MOST_TRIED].tolist()
-    ):
+    best, tried = None, 1 if free.max() >= num else MOST_TRIED
+    for first in np.argsort(-free, kind="stable")[:tried].tolist():
         found, left, open_to_all = list[int](), num, free > 0
         while left > 0 and open_to_all.any():
             enough = np.flatnonzero(open_to_all & (free >= left))
-            group = (
-                int(np.where(open_to_all, free, 0).argmax()) if found or first is None else first
-            )
+            group = int(np.where(open_to_all, free, 0).argmax()) if found else first
             if len(enough):
                 group = int(enough[free[enough].argmin()])
             found.append(group)
@@ -111,29 +107,18 @@ def served(problem: DragonflyProblem, queue: Iterable[int], choose: Choice) -> S
 
 def by_priority(problem: DragonflyProblem) -> Started:
     """Return what starts in few groups, the most value per node first, then the largest."""
-    order = sorted(
-        range(len(problem.requests)),
-        key=lambda q: (
-            -problem.requests[q].value / problem.requests[q].nodes,
-            -problem.requests[q].nodes,
-        ),
-    )
+    each = [(-one.value / one.nodes, -one.nodes) for one in problem.requests]
+    order = sorted(range(len(each)), key=each.__getitem__)
     return served(problem, order, partial(few_groups, problem.dragonfly.machine))
 
 
-@register("dragonfly", "few-groups")
-def _in_few_groups(problem: DragonflyProblem, options: Options) -> Outcome:
-    choose = partial(few_groups, problem.dragonfly.machine)
-    return Outcome(served(problem, range(len(problem.requests)), choose))
+def _placed(name: str, problem: DragonflyProblem, options: Options) -> Outcome:
+    machine, every = problem.dragonfly.machine, range(len(problem.requests))
+    if name == "few-groups":
+        return Outcome(served(problem, every, partial(few_groups, machine)))
+    nodes = along(machine, name, np.random.default_rng(options.seed))
+    return Outcome(served(problem, every, lambda may, taken, num: nodes[may[nodes]][:num]))
 
 
-def _add(name: str) -> None:
-    @register("dragonfly", name)
-    def method(problem: DragonflyProblem, options: Options) -> Outcome:
-        nodes = along(problem.dragonfly.machine, name, np.random.default_rng(options.seed))
-        every = range(len(problem.requests))
-        return Outcome(served(problem, every, lambda may, taken, num: nodes[may[nodes]][:num]))
-
-
-for _name in ("contiguous", "random-routers", "random-groups", "group-round-robin"):
-    _add(_name)
+for _name in ("few-groups", "contiguous", "random-routers", "random-groups", "group-round-robin"):
+    register("dragonfly", _name)(partial(_placed, _name))

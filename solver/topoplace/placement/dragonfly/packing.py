@@ -91,9 +91,8 @@ class DragonflyPacking(HierarchyPacking):
     def group_of_row(self) -> IntArray:
         """The group of every row of hosts and pools, 0 if it is empty; shape ``(num_covers,)``."""
         found = np.zeros(self.num_covers, dtype=np.int64)
-        of = self.layout.machine.domain_of[0]
         for row in np.flatnonzero(self.layout.capacities[: self.num_covers]).tolist():
-            found[row] = of[self.layout.nodes[self.layout.leaf_of_row(row)[0]].hosts[0]]
+            found[row] = self.group_of_leaf(self.layout.leaf_of_row(row)[0])
         return found
 
     @cached_property
@@ -147,9 +146,8 @@ class DragonflyPacking(HierarchyPacking):
                     own = _Closing(self, q, row_prices[: self.first_pair], alone, cost)
                     known[key] = own.best(columns[0], groups) if exact else own.some(columns[0])
                 best = known[key]
-                found.columns[q] = (
-                    [] if best is None else [(best[0], replace(best[1], request_idx=q))]
-                )
+                own_column = [] if best is None else [(best[0], replace(best[1], request_idx=q))]
+                found.columns[q] = own_column
                 if exact:
                     found.best[q] = NO_VALUE if best is None else best[0]
         return found
@@ -236,12 +234,11 @@ class _Closing:
         These are chosen in turn, first those in which a candidate without links has the most nodes,
         then the emptiest; if they lack room, one of the emptiest comes before the others.
         """
-        packing, num_groups = self.packing, len(self.cost)
+        packing, room = self.packing, self.packing.room
         groups = packing.groups(column[1])
         if (self.cost[np.ix_(groups, groups)] >= 0).all():
             return column[0] - self._paid(groups), column[1]
-        room = packing.room
-        own = np.zeros(num_groups, dtype=np.int64)
+        own = np.zeros(len(room), dtype=np.int64)
         for _, leaf, units in column[1].uses:
             own[packing.group_of_leaf(leaf)] += units
         order = np.lexsort((-room, -own)).tolist()
@@ -252,7 +249,7 @@ class _Closing:
                 if group not in inside and (self.cost[group, inside] >= 0).all():
                     inside.append(group)
             if room[inside].sum() >= packing.requests[self.q].nodes:
-                found = self._without(frozenset(range(num_groups)) - {*inside})
+                found = self._without(frozenset(range(len(room))) - {*inside})
                 if found is not None:
                     return found[0] - self._paid(packing.groups(found[1])), found[1]
         return None

@@ -36,6 +36,7 @@ from topoplace.snapshot.hierarchy_state import (
     kept_to,
     prepare_hierarchy,
 )
+from topoplace.snapshot.machines import made
 from topoplace.snapshot.schema import Communication, HierarchyModel, Request, RunningJob, Snapshot
 from topoplace.snapshot.sets import NodeSets
 from topoplace.snapshot.state import checked_nodes, require_none
@@ -191,17 +192,12 @@ def dragonfly_of(
     ``dragonfly:9x4x2`` has 9 groups of 4 routers with 2 nodes, ``dragonfly:9x2x3x2`` groups of 2
     rows and 3 columns, ``dragonfly:9x4x2:4`` four global links on every router.
     """
-    if len(sizes) not in (3, 4) or min(sizes) < 1 or (after is not None and len(after) > 1):
+    if len(sizes) not in (3, 4) or (after is not None and len(after) > 1):
         return None
     groups, *routers, nodes = sizes
-    model = DragonflyModel(
-        kind="dragonfly",
-        name=spec.replace(":", "-"),
-        groups=groups,
-        routers=routers,
-        nodes=nodes,
-        global_ports=after[0] if after else None,
-    )
+    fields = {"groups": groups, "routers": routers, "nodes": nodes, "global_ports": None}
+    fields |= {} if after is None else {"global_ports": after[0]}
+    model = made(DragonflyModel, "dragonfly:9x4x2", spec, fields, kind="dragonfly")
     network_of(model)
     return model
 

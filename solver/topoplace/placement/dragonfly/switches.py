@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 from topoplace.errors import InputError
@@ -18,9 +19,7 @@ def of_switches(found: TreeModel | Snapshot) -> DragonflyModel | Snapshot:
     """Return a switch tree, or a snapshot of one, as a dragonfly."""
     if isinstance(found, Snapshot):
         return on_dragonfly(found)
-    if not isinstance(found, TreeModel):
-        raise InputError("a switch tree, for a dragonfly", field="--to", found=found.kind)
-    return dragonfly_of_tree(found)
+    return dragonfly_of_tree(found.only(TreeModel, "a switch tree, for a dragonfly", field="--to"))
 
 
 def dragonfly_of_tree(tree: TreeModel) -> DragonflyModel:
@@ -44,15 +43,13 @@ def dragonfly_of_tree(tree: TreeModel) -> DragonflyModel:
         expected = "one switch right above each leaf switch, that of its group"
         wrong = next(one for one in routers if found.count(one) != 1)
         raise InputError(expected, field="machine.switches", value=wrong)
-    size = max(map(len, groups.values()))
-    each = max(map(len, routers.values()))
-    names, missing, node = list[str](), list[int](), 0
-    for own in groups.values():
-        for one in [*own, *[None] * (size - len(own))]:
-            nodes = [] if one is None else routers[one]
-            names += nodes
-            missing += range(node + len(nodes), node + each)
-            node += each
+    size, each = max(map(len, groups.values())), max(map(len, routers.values()))
+    names, missing = list[str](), list[int]()
+    padded = (own + [""] * (size - len(own)) for own in groups.values())
+    rows = [routers.get(one, []) for own in padded for one in own]
+    for first, nodes in zip(itertools.count(0, each), rows):
+        names += nodes
+        missing += range(first + len(nodes), first + each)
     model = DragonflyModel(
         kind="dragonfly",
         name=tree.name,

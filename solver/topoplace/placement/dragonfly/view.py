@@ -15,15 +15,8 @@ from topoplace.placement.dragonfly.problem import DragonflyProblem
 from topoplace.placement.hierarchy.heuristics.fits import tree_best_fit
 from topoplace.placement.hierarchy.heuristics.queue import serve
 from topoplace.report.domains import Boxes, numbered_boxes
-from topoplace.report.figure import entry, greys_of
-from topoplace.report.tiles import (
-    HIGH,
-    RIM,
-    TEXT,
-    add_lines,
-    add_shapes,
-    job_colour,
-)
+from topoplace.report.figure import jobs_of
+from topoplace.report.tiles import HIGH, RIM, TEXT, add_lines, add_shapes, job_colour
 from topoplace.report.view import Picture, View
 from topoplace.result.base import Start
 from topoplace.snapshot.hierarchy_state import HierarchyRequest
@@ -32,16 +25,11 @@ from topoplace.types import FloatArray
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_MOST_ENTRIES, _MOST_RIMS = 12, 2_000
+_MOST_RIMS = 2_000
 
 
 class DragonflyView(View):
     """Groups and routers; a picture has a cell for every node."""
-
-    @property
-    def rule(self) -> str:
-        """The interference rule."""
-        return f"{self.result.limits.interference} interference, "
 
     @property
     def header(self) -> tuple[str, ...]:
@@ -74,9 +62,9 @@ class DragonflyView(View):
             return "no place was found for it, even alone"
         groups = np.unique(alone.machine.domain_of[0, list(placed[0][0])])
         taken = np.triu(self.state.taken_pairs[np.ix_(groups, groups)], 1).any()
-        if not problem.uses_links(request) or not taken or by_priority(alone):
-            return self.outbid
-        return "no place was found for it whose links are free"
+        if problem.uses_links(request) and taken and not by_priority(alone):
+            return "no place was found for it whose links are free"
+        return self.outbid
 
     @property
     def tiles(self) -> Boxes:
@@ -87,11 +75,7 @@ class DragonflyView(View):
 
     def picture(self) -> Picture:
         """Return the groups as a ring; lines join groups whose links a started job uses."""
-        jobs = list(self.cells.jobs.items())
-        entries = [entry(f"{k + 1}  {text}", job_colour(k)) for k, text in jobs[:_MOST_ENTRIES]]
-        if len(jobs) > _MOST_ENTRIES:
-            entries.append(entry(f"and {len(jobs) - _MOST_ENTRIES:,} more"))
-        return Picture(self._draw_ring, HIGH, greys_of(self.cells, self.cell) + entries)
+        return Picture(self._draw_ring, HIGH, jobs_of(self.cells, self.cell, "jobs"))
 
     def _draw_ring(self, axes: Axes) -> None:
         machine = self.state.machine

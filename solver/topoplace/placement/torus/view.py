@@ -30,11 +30,6 @@ class TorusView(View):
     height: ClassVar[float] = 4.6
     greys: ClassVar[Sequence[int]] = (FREE, RUNNING, UNUSABLE, DOWN)
 
-    @property
-    def rule(self) -> str:
-        """The interference rule."""
-        return f"{self.result.limits.interference} interference, "
-
     def mapped(self) -> Iterator[tuple[str, TasksModel, IntArray]]:
         """Yield the requests whose tasks are mapped, with these, and the node of each."""
         tasks = {request.id: request.tasks for request in self.result.instance.queue}
