@@ -27,7 +27,7 @@ from topoplace.certify.packing import certified_bound
 from topoplace.cli import run
 from topoplace.errors import InputError
 from topoplace.machine.dragonfly import ARRANGEMENTS, Dragonfly, arranged
-from topoplace.placement.dragonfly.switches import on_dragonfly
+from topoplace.placement.dragonfly.switches import of_switches
 from topoplace.result.certificate import Certificate
 from topoplace.result.dragonfly import DragonflyModel, DragonflyResult, network_of
 
@@ -342,7 +342,7 @@ def test_a_snapshot_read_as_a_dragonfly_has_the_same_optimum(seed: int, tmp_path
     model.add_request("b", rng.randint(1, 8), at_most={"size": 2, "level": "leaf"})
     model.add_request("c", rng.randint(1, 7), required=rng.choice(["leaf", "switch1"]))
     tree = model.snapshot.model_copy(update={"down": f"n{down}"})
-    found = on_dragonfly(tree)
+    found = of_switches(tree)
     expected, result = tp.place(tree), tp.place(found, interference="off")
     assert result.check().verified
     own = {level.name: level.objective for level in result.levels}

@@ -19,8 +19,6 @@ from topoplace.errors import InputError
 from topoplace.types import IntArray
 
 ARRANGEMENTS = ("absolute", "relative", "circulant")
-FAR = 1 << 20
-"""The distance of routers without a minimal route between them."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +93,7 @@ class Dragonfly:
     def distances(self) -> IntArray:
         """Links of a minimal route between two routers, shape ``(num_routers, num_routers)``."""
         size, num = self.per_group, self.num_groups
-        found = np.full((num, size, num, size), FAR, dtype=np.int64)
+        found = np.full((num, size, num, size), self.num_routers, dtype=np.int64)
         for g in range(num):
             found[g, :, g] = self.local_hops
         for (g, h), links in self.between.items():
@@ -106,25 +104,24 @@ class Dragonfly:
 
     def local_routes(self, source: int, target: int) -> list[tuple[int, ...]]:
         """Return the shortest routes within a group: both ways round a corner."""
-        size, hops = self.per_group, self.local_hops
-        first, here, there = source // size * size, source % size, target % size
-        if here == there:
+        if source == target:
             return [(source,)]
-        nearer = (hops[here] == 1) & (hops[:, there] == hops[here, there] - 1)
-        ahead = (np.flatnonzero(nearer) + first).tolist()
+        far, first = self.distances, source // self.per_group * self.per_group
+        near = far[source, first : first + self.per_group] == 1
+        near &= far[first : first + self.per_group, target] == far[source, target] - 1
+        ahead = (np.flatnonzero(near) + first).tolist()
         return [(source, *rest) for via in ahead for rest in self.local_routes(via, target)]
 
     def routes(self, source: int, target: int) -> list[tuple[int, ...]]:
         """Return the routers of every minimal route; parallel links have a route each."""
-        size, hops = self.per_group, self.local_hops
-        g, h = source // size, target // size
+        g, h, far = source // self.per_group, target // self.per_group, self.distances
         if g == h:
             return self.local_routes(source, target)
-        links, found = self.between.get((g, h), np.zeros((0, 2), dtype=np.int64)), []
-        length = hops[source % size, links[:, 0] % size] + hops[links[:, 1] % size, target % size]
-        for u, v in links[length == self.distances[source, target] - 1].tolist():
-            pairs = itertools.product(self.local_routes(source, u), self.local_routes(v, target))
-            found += [one + other for one, other in pairs]
+        found = []
+        for u, v in self.between[g, h].tolist():
+            if far[source, u] + 1 + far[v, target] == far[source, target]:
+                ways = itertools.product(self.local_routes(source, u), self.local_routes(v, target))
+                found += [one + other for one, other in ways]
         return found
 
     def loads(

@@ -71,8 +71,14 @@ class Offer:
 class OfNodes(Offer):
     """A machine whose nodes have numbers offers those that are free; its kind prepares snapshots.
 
-    What is prepared has the nodes that are `free`, and those `held` by each running job.
+    What is prepared has the nodes that are `free`, and those `held` by each running job. By default
+    the document has the `matrix` of distances between all nodes.
     """
+
+    def machine(self, model: Any) -> AnyMachine:
+        """Return the machine of a document as the topology manager has it."""
+        machine: AnyMachine = model.matrix()
+        return machine
 
     def whole(self, model: Any, node_class: str | None) -> tuple[IntArray, str]:
         """Return all nodes that may run jobs."""
@@ -204,7 +210,8 @@ def _names_in(path: Path) -> Iterator[str]:
 
 def machine_of(model: MachineToMap, level_costs: Sequence[int] | None = None) -> Network:
     """Return the machine of a model, with costs of levels if it has any."""
-    return offer_of(model).network(model, level_costs)
+    network: Network = offer_of(model).network(model, level_costs)
+    return network
 
 
 def refuse_costs(level_costs: Sequence[int] | None) -> None:

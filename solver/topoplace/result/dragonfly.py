@@ -11,7 +11,6 @@ from pydantic import Field
 
 from topoplace.errors import InputError
 from topoplace.machine.dragonfly import Dragonfly, arranged
-from topoplace.machine.hostlist import names_by_number
 from topoplace.machine.matrix import MAX_PLACES, MatrixMachine
 from topoplace.result.certificate import PackingLevel, PackingResult
 from topoplace.result.placement import PlacementLimits
@@ -48,6 +47,7 @@ class DragonflyModel(MachineDocument):
         "arrangement": "absolute",
         "missing": "",
     }
+    nameless: ClassVar[str] = "missing"
 
     kind: Literal["dragonfly"]
     name: Name
@@ -76,18 +76,16 @@ class DragonflyModel(MachineDocument):
         return self.groups * math.prod(self.routers) * self.nodes
 
     @property
-    def node_names(self) -> Sequence[str]:
-        """What nodes are called, if they have names."""
-        return (
-            names_by_number(self.names, self.num_nodes, self.missing, "missing")
-            if self.names
-            else ()
-        )
-
-    @property
     def domain_levels(self) -> tuple[str, ...]:
         """The names of its levels of domains, top first."""
         return LEVELS
+
+    def matrix(self) -> MatrixMachine:
+        """Return the distances of nodes: the links of a minimal route between their routers."""
+        router = np.arange(self.num_nodes) // self.nodes
+        if len(router) > MAX_PLACES:
+            raise InputError(f"at most {MAX_PLACES} nodes", field="machine", value=len(router))
+        return MatrixMachine(network_of(self).distances[np.ix_(router, router)])
 
     def on_levels(self, slots: Sequence[int]) -> HierarchyModel:
         """Return the hierarchy of groups and routers, whose hosts have some slots.
@@ -130,20 +128,11 @@ def network_of(model: DragonflyModel) -> Dragonfly:
         raise InputError(expected, field="global_ports", value=model.global_ports)
     if model.links is not None and model.global_ports is not None:
         raise InputError("either global_ports or links", field="links", found="both")
+    ports = model.global_ports or -(-(model.groups - 1) // size)
+    ends = arranged(model.groups, size, ports, model.arrangement)
     if model.links is not None:
-        links = np.array(model.links, dtype=np.int64).reshape(-1, 2)
-    else:
-        ports = model.global_ports or -(-(model.groups - 1) // size)
-        links = arranged(model.groups, size, ports, model.arrangement)
-    return Dragonfly(model.groups, tuple(model.routers), model.nodes, links)
-
-
-def matrix_of(model: DragonflyModel) -> MatrixMachine:
-    """Return the distances between nodes: the links of a minimal route between their routers."""
-    router = np.arange(model.num_nodes) // model.nodes
-    if len(router) > MAX_PLACES:
-        raise InputError(f"at most {MAX_PLACES} nodes", field="machine", value=len(router))
-    return MatrixMachine(network_of(model).distances[np.ix_(router, router)])
+        ends = np.array(model.links, dtype=np.int64).reshape(-1, 2)
+    return Dragonfly(model.groups, tuple(model.routers), model.nodes, ends)
 
 
 class DragonflyPlacement(Model):

@@ -39,6 +39,7 @@ from topoplace.snapshot.schema import (
     CubesModel,
     HierarchyModel,
     HostsModel,
+    MachineDocument,
     MachineModel,
     Snapshot,
     SwitchModel,
@@ -276,7 +277,7 @@ def prepare_empty(machine: MachineModel) -> AnyState:
 
 _MAX_LEVELS = 16
 
-Made = TypeVar("Made", TorusModel, CubesModel)
+Made = TypeVar("Made", bound=MachineDocument)
 
 
 def regular_tree(sizes: Sequence[int], spec: str) -> TreeModel:

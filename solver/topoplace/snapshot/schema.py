@@ -159,9 +159,13 @@ class MachineDocument(_Sparse):
     has_contention
         Whether jobs hold whole nodes below switches and may have patterns, so that the cost of
         their contention can be an objective.
+    nameless
+        Of a machine whose nodes have numbers and may have `names`, the field with those that may
+        have none.
     """
 
     has_contention: ClassVar[bool] = False
+    nameless: ClassVar[str] = ""
 
     @property
     def num_nodes(self) -> int | None:
@@ -171,7 +175,10 @@ class MachineDocument(_Sparse):
     @property
     def node_names(self) -> Sequence[str]:
         """What nodes that have numbers are called, nothing for one without a name; or none."""
-        return ()
+        if not self.nameless or self.num_nodes is None:
+            return ()
+        names, others = getattr(self, "names", None), getattr(self, self.nameless)
+        return names_by_number(names, self.num_nodes, others, self.nameless)
 
     @property
     def num_dims(self) -> int | None:
@@ -226,6 +233,7 @@ class TorusModel(MachineDocument):
     """
 
     sparse: ClassVar[Mapping[str, Any]] = {"names": None}
+    nameless: ClassVar[str] = "service"
 
     kind: Literal["torus"] = "torus"
     name: Name
@@ -252,15 +260,6 @@ class TorusModel(MachineDocument):
     def num_nodes(self) -> int:
         """How many nodes it has."""
         return math.prod(self.shape) * self.nodes_per_router
-
-    @property
-    def node_names(self) -> Sequence[str]:
-        """What nodes are called, if they have names."""
-        return (
-            names_by_number(self.names, self.num_nodes, self.service, "service")
-            if self.names
-            else ()
-        )
 
     @property
     def num_dims(self) -> int:

@@ -64,6 +64,23 @@ class Queued:
     value: int
 
 
+@dataclass(frozen=True)
+class NumberedState(State):
+    """A snapshot of a machine whose nodes have numbers, checked and turned into arrays.
+
+    Attributes
+    ----------
+    free
+        Nodes that are there, up and held by nobody, shape ``(num_nodes,)``.
+    held
+        The nodes of every running job.
+    """
+
+    snapshot: Snapshot
+    free: BoolArray
+    held: tuple[IntArray, ...]
+
+
 class NearState(NamedTuple):
     """How many routers of some a request has in its prism or next to it at least."""
 

@@ -6,7 +6,6 @@ import itertools
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
-from typing import Any
 
 from topoplace.certify.candidates import candidates
 from topoplace.certify.hierarchy.instance import Instance, kept_to, read_instance
@@ -14,7 +13,7 @@ from topoplace.certify.report import require_none
 from topoplace.certify.sets import NodeSets
 from topoplace.certify.value import require_value
 from topoplace.result.dragonfly import FOREIGN, DragonflyModel, network_of
-from topoplace.snapshot.schema import Communication, Request, RunningJob, Snapshot
+from topoplace.snapshot.schema import Communication, Snapshot
 
 Pair = tuple[int, int]
 
@@ -32,7 +31,7 @@ class DragonflyInstance(Instance):
     taken
         Pairs of groups, the lower one first, in both of which a running job has nodes.
     silent
-        The jobs that use no links.
+        The requests that use no links.
     """
 
     per_host: int
@@ -58,43 +57,33 @@ def read_dragonfly(snapshot: Snapshot) -> DragonflyInstance:
     whole = all(count == each for own in parts.values() for count in own.values())
     per_host = each if whole else 1
     used = Counter(node // per_host for node in free.union(*held))
-    running = []
+    running, taken, per_group = [], set[Pair](), network.per_group * each
     for job, nodes in zip(snapshot.running, held, strict=True):
+        if job.communication is not Communication.NONE:
+            taken |= pairs_of(nodes, per_group)
         counts = Counter(node // per_host for node in nodes)
         for size in sorted({*counts.values()}):
             own = ",".join(f"h{host}" for host, count in sorted(counts.items()) if count == size)
             piece = {"id": f"{job.id} {size}", "nodes": own, "takes": {"slots": size}}
             running.append(job.model_copy(update=piece))
-    anywhere = {"eligible": None, "excluded": None, "one_of": None}
-    update: dict[str, Any] = {
-        "machine": model.on_levels([used[host] for host in range(num // per_host)]),
-        "down": "",
-        "running": running,
-        "queue": [one.model_copy(update=anywhere) for one in snapshot.queue],
-        "sets": {},
-    }
-    inside = read_instance(snapshot.model_copy(update=update))
+    anywhere = dict.fromkeys(("eligible", "excluded", "one_of"))
+    queue = [one.model_copy(update=anywhere) for one in snapshot.queue]
+    machine = model.on_levels([used[host] for host in range(num // per_host)])
+    written = {"machine": machine, "running": running, "queue": queue, "sets": {}, "down": ""}
+    inside = read_instance(snapshot.model_copy(update=written))
     hosts = {own: frozenset(node // per_host for node in own) for own in parts}
     every = frozenset(range(num // per_host))
     asks = ((asked, [hosts[own] for own in may[asked.id]]) for asked in inside.queue)
-    queue = tuple(kept_to(asked, own, every) for asked, own in asks)
-    jobs: list[RunningJob | Request] = [*snapshot.running, *snapshot.queue]
-    silent = frozenset(job.id for job in jobs if job.communication is Communication.NONE)
-    per_group = network.per_group * each
-    talking = [
-        pairs_of(nodes, per_group)
-        for job, nodes in zip(snapshot.running, held, strict=True)
-        if job.id not in silent
-    ]
-    taken = frozenset[Pair]().union(*talking)
+    kept = tuple(kept_to(asked, own, every) for asked, own in asks)
+    silent = (one.id for one in snapshot.queue if one.communication is Communication.NONE)
     return DragonflyInstance(
-        **{one.name: getattr(inside, one.name) for one in fields(Instance)} | {"queue": queue},
+        **{one.name: getattr(inside, one.name) for one in fields(Instance)} | {"queue": kept},
         per_host=per_host,
         per_group=per_group,
         num_groups=model.groups,
         open=free,
-        taken=taken,
-        silent=silent,
+        taken=frozenset(taken),
+        silent=frozenset(silent),
     )
 
 

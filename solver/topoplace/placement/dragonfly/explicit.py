@@ -39,10 +39,9 @@ class LinkedModel(LevelsModel):
         by_pair: dict[tuple[int, int], list[int]] = defaultdict(list)
         for q, request in enumerate(self.problem.requests):
             own = sorted(d for one, _, level, d in self.used if (one, level) == (q, 0))
+            name = model.variables[self.start[q]]
             for g, h in itertools.combinations(own, 2) if self.problem.uses_links(request) else ():
-                v = self.both[q, g, h] = model.variable(
-                    f"{model.variables[self.start[q]]}_g{g}_g{h}"
-                )
+                v = self.both[q, g, h] = model.variable(f"{name}_g{g}_g{h}")
                 ends = dict.fromkeys((self.used[q, 0, 0, d] for d in (g, h)), -1)
                 model.add(f"both_{model.variables[v]}", ends | {v: 1}, ">=", -1)
                 by_pair[g, h].append(v)

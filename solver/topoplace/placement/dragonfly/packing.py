@@ -99,7 +99,8 @@ class DragonflyPacking(HierarchyPacking):
     def room(self) -> FloatArray:
         """What is left in every group, shape ``(num_groups,)``."""
         left = self.capacities[: self.num_covers]
-        return np.bincount(self.group_of_row, weights=left, minlength=self._num_groups)
+        found = np.bincount(self.group_of_row, weights=left, minlength=self._num_groups)
+        return found.astype(np.float64)
 
     # ---- candidates
 
@@ -127,14 +128,12 @@ class DragonflyPacking(HierarchyPacking):
         If more than `MOST_GROUPS` groups matter, `best` leaves links out, as the checker does.
         """
         found = super().price(row_prices, query)
-        links = row_prices[self.first_pair :]
         barred = self.capacities[self.first_pair :] == 0
-        matter = np.flatnonzero((links > 0) | barred) + self.first_pair
-        if not len(matter) or not any(self._uses_links):
+        by_row = np.append(np.where(barred, -1, row_prices[self.first_pair :]), 0)
+        cost = by_row[np.where(self._pairs > 0, self._pairs - self.first_pair, -1)]
+        groups = np.flatnonzero(cost.any(axis=0)).tolist()
+        if not groups or not any(self._uses_links):
             return found
-        groups = np.unique(np.argwhere(np.isin(self._pairs, matter))).tolist()
-        by_row = np.where(barred, -1, links)
-        cost = np.where(self._pairs > 0, by_row[np.maximum(0, self._pairs - self.first_pair)], 0)
         exact, kinds = len(groups) <= MOST_GROUPS, self.kinds
         known: dict[object, _Column | None] = {}
         for q, columns in enumerate(found.columns):
@@ -151,14 +150,6 @@ class DragonflyPacking(HierarchyPacking):
                 if exact:
                     found.best[q] = NO_VALUE if best is None else best[0]
         return found
-
-    def without(self, closed: frozenset[int], q: int) -> HierarchyPacking:
-        """Return the packing of one request in which some groups have no nodes."""
-        left = self.capacities[: self.first_pair].copy()
-        left[: self.num_covers][np.isin(self.group_of_row, [*closed])] = 0
-        own = HierarchyPacking(self.hierarchy, self.layout, left, [self.requests[q]])
-        own.deadline = self.deadline
-        return own
 
     def starts(self, deadline: float) -> Iterator[list[Candidate]]:
         """Yield the placement in few groups, then those of a hierarchy; all filled up.
@@ -222,10 +213,8 @@ class _Closing:
                 continue
             tried.append(inside)
             found = self._without(frozenset(groups) - inside)
-            if found is not None:
-                gain = found[0] - self._paid(self.packing.groups(found[1]))
-                if best is None or gain > best[0]:
-                    best = gain, found[1]
+            if found is not None and (best is None or found[0] > best[0]):
+                best = found
         return best
 
     def some(self, column: _Column) -> _Column | None:
@@ -237,7 +226,7 @@ class _Closing:
         packing, room = self.packing, self.packing.room
         groups = packing.groups(column[1])
         if (self.cost[np.ix_(groups, groups)] >= 0).all():
-            return column[0] - self._paid(groups), column[1]
+            return self._less_paid(column)
         own = np.zeros(len(room), dtype=np.int64)
         for _, leaf, units in column[1].uses:
             own[packing.group_of_leaf(leaf)] += units
@@ -251,7 +240,7 @@ class _Closing:
             if room[inside].sum() >= packing.requests[self.q].nodes:
                 found = self._without(frozenset(range(len(room))) - {*inside})
                 if found is not None:
-                    return found[0] - self._paid(packing.groups(found[1])), found[1]
+                    return found
         return None
 
     def _together(self, groups: Sequence[int]) -> Iterator[tuple[int, set[int]]]:
@@ -264,8 +253,17 @@ class _Closing:
         return int(self.cost[np.ix_(groups, groups)].sum()) // 2
 
     def _without(self, closed: frozenset[int]) -> _Column | None:
-        found = self.packing.without(closed, self.q).price(self.prices, self.query).columns[0]
-        return found[0] if found else None
+        """Return the best candidate where some groups have no nodes, for what it gains."""
+        whole = self.packing
+        left = whole.capacities[: whole.first_pair].copy()
+        left[: whole.num_covers][np.isin(whole.group_of_row, [*closed])] = 0
+        own = HierarchyPacking(whole.hierarchy, whole.layout, left, [whole.requests[self.q]])
+        own.deadline = whole.deadline
+        found = own.price(self.prices, self.query).columns[0]
+        return self._less_paid(found[0]) if found else None
+
+    def _less_paid(self, column: _Column) -> _Column:
+        return column[0] - self._paid(self.packing.groups(column[1])), column[1]
 
 
 def packed(problem: DragonflyProblem) -> Packed:

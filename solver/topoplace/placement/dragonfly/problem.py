@@ -14,7 +14,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from topoplace.errors import InputError, blamed_on
-from topoplace.kinds import State
 from topoplace.machine import format_node_set, parse_node_set
 from topoplace.machine.dragonfly import Dragonfly
 from topoplace.machine.hostlist import NodeLists, format_host_list
@@ -37,9 +36,9 @@ from topoplace.snapshot.hierarchy_state import (
     prepare_hierarchy,
 )
 from topoplace.snapshot.machines import made
-from topoplace.snapshot.schema import Communication, HierarchyModel, Request, RunningJob, Snapshot
+from topoplace.snapshot.schema import Communication, HierarchyModel, Request, Snapshot
 from topoplace.snapshot.sets import NodeSets
-from topoplace.snapshot.state import checked_nodes, require_none
+from topoplace.snapshot.state import NumberedState, checked_nodes, require_none
 from topoplace.snapshot.value import require_value
 from topoplace.solving import Options
 from topoplace.solving.solve import Frame
@@ -47,15 +46,11 @@ from topoplace.types import BoolArray, IntArray
 
 
 @dataclass(frozen=True)
-class DragonflyState(State):
-    """What a snapshot of a dragonfly says, checked and turned into arrays.
+class DragonflyState(NumberedState):
+    """What a snapshot of a dragonfly says.
 
     Attributes
     ----------
-    free
-        Nodes that are there, up and held by nobody, shape ``(num_nodes,)``.
-    held
-        The nodes of every running job.
     inside
         The same snapshot on a hierarchy.
     host_of
@@ -64,10 +59,7 @@ class DragonflyState(State):
 
     kind = "dragonfly"
 
-    snapshot: Snapshot
     machine: Dragonfly
-    free: BoolArray
-    held: tuple[IntArray, ...]
     inside: HierarchyState
     host_of: IntArray
 
@@ -78,16 +70,16 @@ class DragonflyState(State):
 
     @cached_property
     def silent(self) -> frozenset[str]:
-        """The jobs that use no links."""
-        jobs: list[RunningJob | Request] = [*self.snapshot.running, *self.snapshot.queue]
-        return frozenset(job.id for job in jobs if job.communication is Communication.NONE)
+        """The requests that use no links."""
+        queue = self.snapshot.queue
+        return frozenset(one.id for one in queue if one.communication is Communication.NONE)
 
     @cached_property
     def taken_pairs(self) -> BoolArray:
         """Pairs of groups whose links running jobs use, shape ``(num_groups, num_groups)``."""
         found = np.zeros((self.machine.num_groups,) * 2, dtype=bool)
         for job, nodes in zip(self.snapshot.running, self.held, strict=True):
-            if job.id not in self.silent:
+            if job.communication is not Communication.NONE:
                 groups = self.machine.groups_of(nodes)
                 found[np.ix_(groups, groups)] = True
         return found
@@ -126,7 +118,7 @@ def prepare(snapshot: Snapshot) -> DragonflyState:
     pairs = zip(inside.requests, masks, strict=True)
     requests = tuple(kept_to(one, [mask[::per_host] for mask in own]) for one, own in pairs)
     inside = replace(inside, snapshot=snapshot, requests=requests)
-    return DragonflyState(snapshot, machine, free, held, inside, host_of)
+    return DragonflyState(snapshot, free, held, machine, inside, host_of)
 
 
 def _on_levels(
@@ -166,16 +158,6 @@ class DragonflyProblem(HierarchyProblem):
         """Return whether the links of a request may be no one else's."""
         return self.rule is Interference.STRICT and request.id not in self.dragonfly.silent
 
-    def nodes_of(self, started: Started) -> dict[int, list[int]]:
-        """Return the nodes of started requests: of every host the first ones that are free."""
-        left: dict[int, list[int]] = {}
-        for node in np.flatnonzero(self.dragonfly.free)[::-1].tolist():
-            left.setdefault(int(self.dragonfly.host_of[node]), []).append(node)
-        return {
-            idx: sorted(left[host].pop() for host, n in placed[0].items() for _ in range(n))
-            for idx, placed in sorted(started.items())
-        }
-
 
 def problem_of(state: DragonflyState, options: Options) -> DragonflyProblem:
     """Return the problem of placing the queue; `InputError` under the rule ``tolerant``."""
@@ -203,10 +185,14 @@ def dragonfly_of(
 
 
 def _solution(problem: DragonflyProblem, started: Started) -> DragonflySolution:
-    placements = [
-        DragonflyPlacement(request=problem.requests[idx].id, nodes=format_node_set(nodes))
-        for idx, nodes in problem.nodes_of(started).items()
-    ]
+    """Return the document of a placement: of every host the first nodes that are free."""
+    left: dict[int, list[int]] = {}
+    for node in np.flatnonzero(problem.dragonfly.free)[::-1].tolist():
+        left.setdefault(int(problem.dragonfly.host_of[node]), []).append(node)
+    placements = []
+    for idx, [hosts] in sorted(started.items()):
+        nodes = format_node_set(left[host].pop() for host, n in hosts.items() for _ in range(n))
+        placements.append(DragonflyPlacement(request=problem.requests[idx].id, nodes=nodes))
     return DragonflySolution(placements=placements)
 
 

@@ -15,13 +15,6 @@ _LEVELS = {"leaf": "router", "switch1": "group"}
 _OF_LEVELS = ("level", "required", "preferred", "exclusive", "balance")
 
 
-def of_switches(found: TreeModel | Snapshot) -> DragonflyModel | Snapshot:
-    """Return a switch tree, or a snapshot of one, as a dragonfly."""
-    if isinstance(found, Snapshot):
-        return on_dragonfly(found)
-    return dragonfly_of_tree(found.only(TreeModel, "a switch tree, for a dragonfly", field="--to"))
-
-
 def dragonfly_of_tree(tree: TreeModel) -> DragonflyModel:
     """Return the dragonfly whose groups are the switches right above leaves.
 
@@ -64,28 +57,29 @@ def dragonfly_of_tree(tree: TreeModel) -> DragonflyModel:
     return model
 
 
-def on_dragonfly(snapshot: Snapshot) -> Snapshot:
-    """Return a snapshot of such a tree as one of its dragonfly: nodes are numbers there."""
-    machine = dragonfly_of_tree(snapshot.on(TreeModel, "a switch tree"))
+def of_switches(found: TreeModel | Snapshot) -> DragonflyModel | Snapshot:
+    """Return a switch tree, or a snapshot of one, as a dragonfly, on which nodes are numbers."""
+    if not isinstance(found, Snapshot):
+        return dragonfly_of_tree(
+            found.only(TreeModel, "a switch tree, for a dragonfly", field="--to")
+        )
+    machine = dragonfly_of_tree(found.on(TreeModel, "a switch tree"))
     number = {name: node for node, name in enumerate(machine.node_names) if name}
 
     def nodes(text: str) -> str:
         return format_node_set(number[host] for host in (expand_host_list(text) if text else ()))
 
     def translated(value: Any, key: str = "") -> Any:
-        """Return a field of a job with the names that levels have on a dragonfly."""
-        if isinstance(value, dict):
-            return {name: translated(own, name) for name, own in value.items()}
+        """Return a field with numbers of nodes, and with the names that levels have."""
+        if isinstance(value, dict):  # what is planned is for reservations, which are not offered
+            return {name: translated(own, name) for name, own in value.items() if name != "planned"}
         if isinstance(value, list):
             return [translated(own) for own in value]
-        if key in ("nodes", "excluded") and isinstance(value, str):
+        if key in ("nodes", "excluded", "down") and isinstance(value, str):
             return nodes(value)
         return _LEVELS.get(value, value) if key in _OF_LEVELS else value
 
-    document = snapshot.model_dump(mode="json", by_alias=True, exclude_none=True)
-    for job in (*document["running"], *document["queue"]):
-        job.pop("planned", None)  # is for orders with reservations, which are not offered
-    document |= {name: translated(document[name]) for name in ("running", "queue")}
-    document |= {"machine": machine, "down": nodes(snapshot.down)}
-    document["sets"] = {name: nodes(text) for name, text in snapshot.sets.items()}
+    rest = {"by_alias": True, "exclude_none": True, "exclude": {"machine", "sets"}}
+    document = translated(found.model_dump(mode="json", **rest)) | {"machine": machine}
+    document["sets"] = {name: nodes(text) for name, text in found.sets.items()}
     return Snapshot.model_validate(document)
