@@ -13,7 +13,7 @@ from topoplace.errors import InputError
 from topoplace.machine.dragonfly import Dragonfly, arranged
 from topoplace.machine.matrix import MAX_PLACES, MatrixMachine
 from topoplace.result.certificate import PackingLevel, PackingResult
-from topoplace.result.placement import PlacementLimits
+from topoplace.result.placement import NodesPlacement, PlacementLimits
 from topoplace.snapshot.schema import (
     ON_TORI,
     HierarchyModel,
@@ -135,17 +135,10 @@ def network_of(model: DragonflyModel) -> Dragonfly:
     return Dragonfly(model.groups, tuple(model.routers), model.nodes, ends)
 
 
-class DragonflyPlacement(Model):
-    """A request that starts, and its nodes."""
-
-    request: Name
-    nodes: NodeSet
-
-
 class DragonflySolution(Model):
     """Which requests start, and where."""
 
-    placements: list[DragonflyPlacement]
+    placements: list[NodesPlacement]
 
 
 class DragonflyLevel(PackingLevel):

@@ -125,12 +125,15 @@ class HierarchyRequest(Queued):
         The same parts with other eligible hosts: it is placed as `parts` say, or as one of these.
     without_gpus
         Its nodes times its priority, if it has no value.
+    silent
+        Whether its communication is ``none``.
     """
 
     parts: tuple[PartState, ...]
     patterns: tuple[PatternUse, ...] = ()
     others: tuple[tuple[PartState, ...], ...] = ()
     without_gpus: int = 0
+    silent: bool = False
 
     @property
     def ways(self) -> tuple[tuple[PartState, ...], ...]:
@@ -491,8 +494,9 @@ def _request(
         parts: tuple[PartState, ...] = (part,)
     else:
         parts = _parts(request, request.parts, machine, field, sets)
-    patterns = () if request.communication is Communication.NONE else request.patterns or ()
-    found = HierarchyRequest(request.id, request.nodes, value, parts, tuple(patterns))
+    silent = request.communication is Communication.NONE
+    patterns = () if silent else tuple(request.patterns or ())
+    found = HierarchyRequest(request.id, request.nodes, value, parts, patterns, silent=silent)
     if not request.one_of:
         return found
     texts = enumerate(request.one_of)

@@ -16,7 +16,7 @@ from topoplace.certify.report import Claims, RefusedError
 from topoplace.errors import number_of
 from topoplace.machine.hostlist import NodeLists
 from topoplace.result import Interference
-from topoplace.result.dragonfly import DragonflyPlacement
+from topoplace.result.placement import NodesPlacement
 
 
 class DragonflyPlacements(HierarchyPlacements):
@@ -27,10 +27,6 @@ class DragonflyPlacements(HierarchyPlacements):
     @cached_property
     def _instance(self) -> DragonflyInstance:
         return read_dragonfly(self.result.instance)
-
-    @property
-    def _is_strict(self) -> bool:
-        return bool(self.result.limits.interference is Interference.STRICT)
 
     def read(self) -> str:
         """Read the instance and return what it is."""
@@ -52,7 +48,7 @@ class DragonflyPlacements(HierarchyPlacements):
         self._left = {*self._instance.open}
         return super()._started()
 
-    def _place(self, asked: Asked, own: DragonflyPlacement, lists: NodeLists) -> Place:
+    def _place(self, asked: Asked, own: NodesPlacement, lists: NodeLists) -> Place:
         total = self._instance.per_group * self._instance.num_groups
         nodes = {*lists.numbers(own.nodes, total).tolist()}
         if not nodes <= self._left:
@@ -62,11 +58,11 @@ class DragonflyPlacements(HierarchyPlacements):
 
     def _require_links(self) -> str:
         """Raise if two jobs use the links between two groups against the rule."""
-        if not self._is_strict:
+        if self.result.limits.interference is Interference.OFF:
             return "interference off: jobs may share links"
         taken = {*self._instance.taken}
         for asked, [hosts] in self._started():
-            if asked.id in self._instance.silent:
+            if asked.silent:
                 continue
             nodes = (host * self._instance.per_host for host in hosts)
             own = pairs_of(nodes, self._instance.per_group)
@@ -80,5 +76,6 @@ class DragonflyPlacements(HierarchyPlacements):
     @cached_property
     def oracle(self) -> HierarchyOracle:
         """The oracle of groups and routers, and of links between groups under the strict rule."""
-        kind = DragonflyOracle if self._is_strict else HierarchyOracle
+        is_strict = self.result.limits.interference is Interference.STRICT
+        kind = DragonflyOracle if is_strict else HierarchyOracle
         return kind(Rows(self._instance), self._instance.queue)

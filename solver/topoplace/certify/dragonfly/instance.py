@@ -30,8 +30,6 @@ class DragonflyInstance(Instance):
         The nodes that requests may have.
     taken
         Pairs of groups, the lower one first, in both of which a running job has nodes.
-    silent
-        The requests that use no links.
     """
 
     per_host: int
@@ -39,7 +37,6 @@ class DragonflyInstance(Instance):
     num_groups: int
     open: frozenset[int]
     taken: frozenset[Pair]
-    silent: frozenset[str]
 
 
 def read_dragonfly(snapshot: Snapshot) -> DragonflyInstance:
@@ -75,7 +72,6 @@ def read_dragonfly(snapshot: Snapshot) -> DragonflyInstance:
     every = frozenset(range(num // per_host))
     asks = ((asked, [hosts[own] for own in may[asked.id]]) for asked in inside.queue)
     kept = tuple(kept_to(asked, own, every) for asked, own in asks)
-    silent = (one.id for one in snapshot.queue if one.communication is Communication.NONE)
     return DragonflyInstance(
         **{one.name: getattr(inside, one.name) for one in fields(Instance)} | {"queue": kept},
         per_host=per_host,
@@ -83,7 +79,6 @@ def read_dragonfly(snapshot: Snapshot) -> DragonflyInstance:
         num_groups=model.groups,
         open=free,
         taken=frozenset(taken),
-        silent=frozenset(silent),
     )
 
 

@@ -42,13 +42,10 @@ class DragonflyOracle(HierarchyOracle):
         free = [int(pair not in self.dragonfly.taken) for pair in self.pairs]
         return {**super().rows, "links": np.array(free, dtype=np.int64)}
 
-    def talks(self, q: int) -> bool:
-        """Return whether a request takes links."""
-        return self.requests[q].id not in self.dragonfly.silent
-
     def may_replace(self, one: int, other: int) -> bool:
         """Return whether two requests ask for the same, and both take links or neither does."""
-        return self.talks(one) == self.talks(other) and super().may_replace(one, other)
+        alike = self.requests[one].silent == self.requests[other].silent
+        return alike and super().may_replace(one, other)
 
     @cached_property
     def _rows_of_group(self) -> list[frozenset[int]]:
@@ -84,7 +81,8 @@ class DragonflyOracle(HierarchyOracle):
                 if not self.dragonfly.taken.intersection(own):
                     sets.append((sum(cost[pair] for pair in own), frozenset(some)))
         sets.sort(key=lambda one: (one[0], -len(one[1])))
-        limit = {q: gain for q, gain in found.items() if gain is not None and self.talks(q)}
+        talks = (q for q in found if not self.requests[q].silent)
+        limit = {q: gain for q in talks for gain in [found[q]] if gain is not None}
         best: dict[int, int] = {}
         done: list[frozenset[int]] = []
         for paid, inside in sets:

@@ -91,6 +91,7 @@ class Asked:
 
     `without` is its value on the level of requests without GPUs, where these count.
     `others` are the same parts with other eligible hosts: it may be placed as one of these, too.
+    The communication of one that is `silent` is ``none``.
     """
 
     id: str
@@ -101,6 +102,7 @@ class Asked:
     patterns: tuple[PatternUse, ...]
     without: int = 0
     others: tuple[tuple[Wanted, ...], ...] = ()
+    silent: bool = False
 
     @property
     def ways(self) -> tuple[tuple[Wanted, ...], ...]:
@@ -463,7 +465,8 @@ def _asked(
                 raise RefusedError(f"{request.id}: contiguous, and balanced")
             order = sets.in_order(request.contiguous)
             wanted = replace(wanted, order=order, spread=(machine.num_levels - 1, 1))
-        return Asked(request.id, nodes, value, (wanted,), (None,), patterns, without)
+        alone = (wanted,), (None,), patterns, without
+        return Asked(request.id, nodes, value, *alone, silent=not talks)
     own_rules = ("required", "preferred", "exclusive", "balance", "spread", "at_most", "apart")
     require_none(request, "takes", "segments", "eligible", "excluded", "contiguous", *own_rules)
     parts = [_wanted(part, machine, sets, request.id) for part in request.parts]
@@ -475,7 +478,8 @@ def _asked(
         shared = part.exclusive == parts[0].exclusive and part.apart == parts[0].apart
         if len(together) > 1 or not shared:
             raise RefusedError(f"{request.id}: parts that go together differ in their levels")
-    return Asked(request.id, nodes, value, tuple(parts), tuple(names), patterns, without)
+    own = tuple(parts), tuple(names), patterns, without
+    return Asked(request.id, nodes, value, *own, silent=not talks)
 
 
 def _level(machine: Hierarchy, name: str, request: str) -> int:

@@ -12,7 +12,7 @@ from topoplace.explicit.levels import model_of as on_levels
 from topoplace.machine import parse_node_set
 from topoplace.placement.dragonfly.problem import DragonflyProblem
 from topoplace.placement.hierarchy.problem import Placed, Started
-from topoplace.result.dragonfly import DragonflyPlacement
+from topoplace.result.placement import NodesPlacement
 from topoplace.types import IntArray
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class LinkedModel(LevelsModel):
             values[v] = min(values[self.used[q, 0, 0, d]] for d in (g, h))
         return values
 
-    def placed(self, placement: DragonflyPlacement) -> Placed:
+    def placed(self, placement: NodesPlacement) -> Placed:
         """Return where a request of a solution is."""
         host_of = self.problem.dragonfly.host_of
         nodes = parse_node_set(placement.nodes, len(host_of), "nodes")

@@ -24,11 +24,11 @@ from topoplace.result.dragonfly import (
     FOREIGN,
     DragonflyLevel,
     DragonflyModel,
-    DragonflyPlacement,
     DragonflyResult,
     DragonflySolution,
     network_of,
 )
+from topoplace.result.placement import NodesPlacement
 from topoplace.snapshot.hierarchy_state import (
     HierarchyRequest,
     HierarchyState,
@@ -67,12 +67,6 @@ class DragonflyState(NumberedState):
     def requests(self) -> tuple[HierarchyRequest, ...]:
         """The requests that may start, in the order of the queue."""
         return self.inside.requests
-
-    @cached_property
-    def silent(self) -> frozenset[str]:
-        """The requests that use no links."""
-        queue = self.snapshot.queue
-        return frozenset(one.id for one in queue if one.communication is Communication.NONE)
 
     @cached_property
     def taken_pairs(self) -> BoolArray:
@@ -156,7 +150,7 @@ class DragonflyProblem(HierarchyProblem):
 
     def uses_links(self, request: HierarchyRequest) -> bool:
         """Return whether the links of a request may be no one else's."""
-        return self.rule is Interference.STRICT and request.id not in self.dragonfly.silent
+        return self.rule is Interference.STRICT and not request.silent
 
 
 def problem_of(state: DragonflyState, options: Options) -> DragonflyProblem:
@@ -192,7 +186,7 @@ def _solution(problem: DragonflyProblem, started: Started) -> DragonflySolution:
     placements = []
     for idx, [hosts] in sorted(started.items()):
         nodes = format_node_set(left[host].pop() for host, n in hosts.items() for _ in range(n))
-        placements.append(DragonflyPlacement(request=problem.requests[idx].id, nodes=nodes))
+        placements.append(NodesPlacement(request=problem.requests[idx].id, nodes=nodes))
     return DragonflySolution(placements=placements)
 
 
