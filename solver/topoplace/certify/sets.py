@@ -53,10 +53,11 @@ class NodeSets:
         for job in snapshot.running:
             require_none(job, *foreign)
             own = self.numbers(job.nodes)
-            if not own or not own <= left:
-                raise RefusedError(
-                    f"{job.id} runs on no nodes, or on missing ones or another job's"
-                )
+            if not own:
+                raise RefusedError(f"{job.id} runs on no nodes")
+            if not own <= left:
+                node = min(own - left)
+                raise RefusedError(f"{job.id} runs on node {node}, which is missing or another's")
             left -= own
             held.append(own)
         return held, frozenset(left) - self.numbers(snapshot.down)
