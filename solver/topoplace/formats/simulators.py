@@ -41,11 +41,6 @@ _PAIR = re.compile(r'([\w-]+)\s*=\s*"([^"]*)"')
 _NUMBER = re.compile(r"0*[1-9][0-9]{0,6}")
 
 
-def is_codes(text: str) -> bool:
-    """Return whether the beginning of a file is that of a dragonfly of CODES."""
-    return "LPGROUPS" in text and _NETWORK.search(text) is not None
-
-
 def read_codes(path: str | Path) -> DragonflyModel:
     """Read a configuration of CODES: its networks dragonfly, dragonfly_custom or dragonfly_dally.
 
@@ -141,7 +136,13 @@ def _number(given: Mapping[str, str], name: str) -> int:
 def _checked(
     path: str | Path, groups: int, routers: list[int], nodes: int, **links: Any
 ) -> DragonflyModel:
-    fields = {"kind": "dragonfly", "name": name_of(path), "groups": groups, "routers": routers}
-    model = DragonflyModel(**fields, nodes=nodes, **links)
+    model = DragonflyModel(
+        kind="dragonfly",
+        name=name_of(path),
+        groups=groups,
+        routers=routers,
+        nodes=nodes,
+        **links,
+    )
     network_of(model)
     return model

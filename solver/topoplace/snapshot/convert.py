@@ -265,8 +265,8 @@ CONVERSIONS: dict[tuple[str, str], Conversion] = {
     ("ibnetdiscover", "machine"): lambda file, own: read_ibnetdiscover(file, own.without or ()),
     ("hwloc", "machine"): lambda file, _: _told(read_hwloc(file)),
     ("node-switch", "machine"): lambda file, _: _told(read_node_switch(file)),
-    ("codes", "machine"): lambda file, _: _told(read_codes(file)),
-    ("sst", "machine"): lambda file, _: _told(read_sst(file)),
+    ("codes", "machine"): lambda file, _: (read_codes(file), ()),
+    ("sst", "machine"): lambda file, _: (read_sst(file), ()),
     ("slice-packer", "snapshot"): lambda file, _: read_slice_scenario(file),
     ("rfold", "snapshot"): lambda file, own: read_rfold(
         file, load_torus(_machine_for_jobs(own)), own.limit

@@ -381,7 +381,7 @@ def made(
 ) -> Made:
     """Return a machine of fields that a shorthand has; what is wrong with one is said of that."""
     try:
-        return model(name=spec.replace(":", "-"), **fields, **more)
+        return model.model_validate({"name": spec.replace(":", "-"), **fields, **more})
     except ValidationError as error:
         fault = faults_of(error, model, fields)
         expected = f"a shorthand such as {example}, its {fault.field} {fault.expected}"

@@ -21,7 +21,6 @@ from topoplace.formats.fabrics import (
     read_node_switch,
 )
 from topoplace.formats.kubernetes.snapshots import read_kubernetes, read_kubernetes_machine
-from topoplace.formats.simulators import is_codes, read_codes
 from topoplace.formats.slices import is_slice_scenario, read_slice_scenario
 from topoplace.formats.slurm.folder import read_slurm_cluster, slurm_files
 from topoplace.formats.slurm.topology import is_topology_yaml, read_slurm_topology
@@ -88,7 +87,6 @@ _MACHINES: tuple[tuple[Callable[[str], bool], Callable[[File, str | None], Machi
     (lambda text: _TOPOGRAPH.match(first_said(text)) is not None, read_topograph),
     (is_ibnetdiscover, lambda path, _: read_ibnetdiscover(path)[0]),
     (is_hwloc, lambda path, _: read_hwloc(path)),
-    (is_codes, lambda path, _: read_codes(path)),
     (is_topology_conf, _slurm_machine),
     (is_topology_yaml, _slurm_machine),
 )

@@ -478,8 +478,8 @@ def _asked(
         shared = part.exclusive == parts[0].exclusive and part.apart == parts[0].apart
         if len(together) > 1 or not shared:
             raise RefusedError(f"{request.id}: parts that go together differ in their levels")
-    own = tuple(parts), tuple(names), patterns, without
-    return Asked(request.id, nodes, value, *own, silent=not talks)
+    several = tuple(parts), tuple(names), patterns, without
+    return Asked(request.id, nodes, value, *several, silent=not talks)
 
 
 def _level(machine: Hierarchy, name: str, request: str) -> int:

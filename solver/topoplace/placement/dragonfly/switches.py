@@ -79,7 +79,7 @@ def of_switches(found: TreeModel | Snapshot) -> DragonflyModel | Snapshot:
             return nodes(value)
         return _LEVELS.get(value, value) if key in _OF_LEVELS else value
 
-    rest = {"by_alias": True, "exclude_none": True, "exclude": {"machine", "sets"}}
+    rest: dict[str, Any] = {"by_alias": True, "exclude_none": True, "exclude": {"machine", "sets"}}
     document = translated(found.model_dump(mode="json", **rest)) | {"machine": machine}
     document["sets"] = {name: nodes(text) for name, text in found.sets.items()}
     return Snapshot.model_validate(document)
