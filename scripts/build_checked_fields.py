@@ -468,7 +468,7 @@ WHOLE: tuple[tuple[Cover, tuple[Model, ...]], ...] = (
     (QUESTION, (snapshot.RepackInstance, snapshot.DefragmentInstance)),
     (evidence("optimum"), (mapping.FlowCertificate,)),
     (claim(*CUBES, unless=ANOTHER), (placement.CubesPlacement,)),
-    (claim(*FLIES, unless=ANOTHER), (dragonfly.DragonflyPlacement,)),
+    (claim(*FLIES, unless=ANOTHER), (placement.NodesPlacement,)),
     (claim(*FAT_TREES, unless=ANOTHER), (fattree.FatTreePlacement,)),
     (claim(*PLANS, unless=ANOTHER_PLAN), (placement.RepackSolution,)),
     (
@@ -495,7 +495,7 @@ for _cover, _roots in WHOLE:
 _IN_WITNESSES = (
     *(schema.Solution, schema.Placement, placement.HierarchySolution, placement.HierarchyPlacement),
     *(certificate.PlacedPart, certificate.Share, placement.CubesSolution, placement.CubesPlacement),
-    *(dragonfly.DragonflySolution, dragonfly.DragonflyPlacement),
+    *(dragonfly.DragonflySolution, placement.NodesPlacement),
     *(fattree.FatTreeSolution, fattree.FatTreePlacement),
 )
 _IN_POINTS = (*_IN_WITNESSES, placement.RepackSolution, placement.Step)

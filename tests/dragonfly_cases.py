@@ -264,7 +264,7 @@ def packing_of(
 ) -> Packing:
     """Return a snapshot as a packing, of some requests with others' places if these are chosen."""
     state = prepare(Snapshot.model_validate(document))
-    problem = DragonflyProblem(state, Interference.STRICT)
+    problem = DragonflyProblem(state.inside, state, Interference.STRICT)
     solver, inside = DragonflyPacking(problem), state.inside
     number = {request.id: q for q, request in enumerate(state.requests)}
     pairs = [(name, name) for name in number] if chosen is None else list(chosen)

@@ -26,8 +26,8 @@ from topoplace.certify.dragonfly.check import DragonflyPlacements
 from topoplace.certify.packing import certified_bound
 from topoplace.cli import run
 from topoplace.errors import InputError
-from topoplace.machine.dragonfly import ARRANGEMENTS, Dragonfly, arranged, dragonfly_of
-from topoplace.placement.dragonfly.switches import on_dragonfly
+from topoplace.machine.dragonfly import ARRANGEMENTS, Dragonfly, arranged
+from topoplace.placement.dragonfly.switches import of_switches
 from topoplace.result.certificate import Certificate
 from topoplace.result.dragonfly import DragonflyModel, DragonflyResult, network_of
 
@@ -114,7 +114,7 @@ def test_who_waits_is_told_why_and_groups_are_drawn_as_a_ring(tmp_path: Path) ->
         ("machine.groups = 9", "a global link between any two groups|global links between any"),
         ("machine.links = [[0, 1]] & machine.global_ports = null", "none inside a group"),
         ("machine.links = [[0, 99]] & machine.global_ports = null", "routers from 0 to 5"),
-        ('machine.names = "n[1-3]"', "a name for each node"),
+        ('machine.names = "n[1-3]"', "a name for each of 12 nodes"),
         ('running[0].nodes = "11"', "none of them missing"),
         ('running[1].nodes = "0"', "nodes no other job holds"),
         ("queue[0].takes = {}", "takes"),
@@ -265,7 +265,7 @@ def test_distances_and_minimal_routes_are_those_of_a_search(
     groups: int, shape: tuple[int, ...], ports: int, arrangement: str
 ) -> None:
     links = arranged(groups, math.prod(shape), ports, arrangement)
-    machine = dragonfly_of(groups, shape, 2, links)
+    machine = Dragonfly(groups, shape, 2, links)
     ends = Counter(links.ravel().tolist())
     assert max(ends.values()) <= ports
     for source in range(machine.num_routers):
@@ -342,7 +342,7 @@ def test_a_snapshot_read_as_a_dragonfly_has_the_same_optimum(seed: int, tmp_path
     model.add_request("b", rng.randint(1, 8), at_most={"size": 2, "level": "leaf"})
     model.add_request("c", rng.randint(1, 7), required=rng.choice(["leaf", "switch1"]))
     tree = model.snapshot.model_copy(update={"down": f"n{down}"})
-    found = on_dragonfly(tree)
+    found = of_switches(tree)
     expected, result = tp.place(tree), tp.place(found, interference="off")
     assert result.check().verified
     own = {level.name: level.objective for level in result.levels}

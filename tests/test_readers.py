@@ -16,7 +16,7 @@ from topoplace.formats.yaml_text import parsed_text
 from topoplace.options import ConvertOptions
 from topoplace.snapshot.convert import converted
 from topoplace.snapshot.machines import load_machine, load_snapshot
-from topoplace.snapshot.state import node_names, torus_of
+from topoplace.snapshot.state import torus_of
 
 ROOT = Path(__file__).resolve().parent.parent
 TINY = ROOT / "instances" / "snapshots" / "tiny_features.json"
@@ -77,7 +77,7 @@ def test_partitions_and_preceding_jobs_of_a_log_hold_its_jobs(tmp_path):
 def test_the_real_xt3_table_is_the_shipped_machine():
     machine = read_cray_neighbours(real_file("xt3/CrayNeighbourTable"))
     assert machine.shape == [11, 12, 16] == load_machine("xt3").shape
-    names = node_names(machine)
+    names = machine.node_names
     assert len(set(names)) == 2112
     assert max(names) == "nid02783"
     assert names[torus_of(machine).router((5, 3, 8))] == "nid02783"
@@ -87,7 +87,7 @@ def test_a_made_table_is_read(tmp_path):
     machine = read_cray_neighbours(written(tmp_path, neighbour_table(2, 3, 4)))
     assert machine.name == "a-table"
     assert machine.shape == [2, 3, 4]
-    assert node_names(machine) == tuple(f"nid{10 * (24 - r):05d}" for r in range(24))
+    assert machine.node_names == tuple(f"nid{10 * (24 - r):05d}" for r in range(24))
 
 
 @pytest.mark.parametrize(("changes", "lines"), MISTAKES["Neighbours"])

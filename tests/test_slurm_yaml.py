@@ -20,7 +20,7 @@ from topoplace.options import ConvertOptions
 from topoplace.snapshot.convert import converted
 from topoplace.snapshot.machines import load_any, load_machine
 from topoplace.snapshot.schema import HierarchyModel, TorusModel, TreeModel
-from topoplace.snapshot.state import node_names, torus_of
+from topoplace.snapshot.state import torus_of
 
 SEVERAL = """\
 ---
@@ -79,7 +79,7 @@ def test_every_kind(tmp_path):
     ring = read_slurm_topology(path, "rings/r1")
     source = "a Slurm topology.yaml"
     assert ring == TorusModel(name="rings-r1", shape=[4], names="n[9,05-07]", source=source)
-    assert node_names(ring) == ("n9", "n05", "n06", "n07")
+    assert ring.node_names == ("n9", "n05", "n06", "n07")
     flat = read_slurm_topology(path, "flat", ["a1", "a2"])
     assert isinstance(flat, HierarchyModel)
     assert (flat.levels, flat.hosts[0].hosts) == (["node"], "a[1-2]")
@@ -91,7 +91,7 @@ def test_x_is_fastest_in_slurm_and_slowest_here(tmp_path):
     torus = torus_of(pod)
     order = itertools.product(range(4), range(3), range(2))
     for k, (z, y, x) in enumerate(order, start=1):
-        assert node_names(pod)[torus.router((x, y, z))] == f"n{k:02}"
+        assert pod.node_names[torus.router((x, y, z))] == f"n{k:02}"
     shapes = [(one.dims, one.seed, one.spacing) for one in pod.anchored]
     assert shapes == [
         ([2, 1, 2], [0, 0, 0], [2, 1, 2]),
@@ -114,7 +114,7 @@ REGIONS = """\
 
 def test_regions_leave_service_nodes(tmp_path):
     torus = read_slurm_topology(written(tmp_path, REGIONS))
-    assert node_names(torus) == ("a1", "", "", "", "a2", "b1", "", "b2")
+    assert torus.node_names == ("a1", "", "", "", "a2", "b1", "", "b2")
     assert torus.service == "1-3,6"
 
 
@@ -134,7 +134,7 @@ def test_a_torus_of_ours_keeps_its_numbers(tmp_path):
     source = written(tmp_path, ours.model_dump_json(), "machine.json")
     path = written(tmp_path, converted(source, "machine", "slurm-yaml").text)
     named = read_slurm_topology(path)
-    assert node_names(named) == tuple("" if k in (5, 7) else f"n{k}" for k in range(24))
+    assert named.node_names == tuple("" if k in (5, 7) else f"n{k}" for k in range(24))
     assert (named.shape, named.service) == ([2, 3, 4], "5,7")
     assert load_machine(str(path)) == named
 

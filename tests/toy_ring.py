@@ -20,16 +20,15 @@ from topoplace.certify.packing import Covers, Packings, Prices
 from topoplace.certify.report import Claims, RefusedError
 from topoplace.kinds import Kind, State
 from topoplace.machine import format_node_set, parse_node_set
-from topoplace.packing.budget import Budget
 from topoplace.packing.listed import Listed, ListedPacking
-from topoplace.placement.engine import Packed, solved
+from topoplace.placement.engine import Packed, exact
 from topoplace.report.tiles import DOWN, FREE
 from topoplace.report.view import View
 from topoplace.result.base import Start
 from topoplace.result.certificate import PackingLevel, PackingResult
 from topoplace.snapshot.schema import MachineDocument, Model, Name, Snapshot
 from topoplace.solving import Options, Outcome, register
-from topoplace.solving.solve import Frame, called
+from topoplace.solving.solve import Frame
 from topoplace.types import IntArray
 
 
@@ -210,9 +209,7 @@ def packed(state: RingState) -> Packed:
     return Packed(ring_packing(state.ring, state.requests), sorted)
 
 
-@register("ring", "exact")
-def exact(state: RingState, options: Options) -> Outcome:
-    return solved(state, packed(state), options, Budget(options.time_limit))
+register("ring", "exact")(exact)
 
 
 @register("ring", "first-fit")
@@ -220,16 +217,7 @@ def first_fit(state: RingState, options: Options) -> Outcome:
     return Outcome(next(iter(packed(state).packing.starts(math.inf))))
 
 
-FRAME = Frame(
-    lambda state: LEVELS,
-    called,
-    worth,
-    RingResult,
-    PackingLevel,
-    solution,
-    lambda state: state.snapshot,
-    facts=lambda result: {"started": len(result.solution.placements), "queued": 0},
-)
+FRAME = Frame(worth, RingResult, PackingLevel, solution, lambda state: LEVELS)
 
 
 # ---- The checker's plug-in, and what tables and pictures show -----------------------------------

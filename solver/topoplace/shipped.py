@@ -17,7 +17,8 @@ SNAPSHOTS = (
 
 FORMATS = (
     *("snapshot", "cray-neighbours", "swf", "slurm", "slurm-topology", "machine", "kubernetes"),
-    *("topograph", "ibnetdiscover", "hwloc", "node-switch", "slice-packer", "rfold"),
+    *("topograph", "ibnetdiscover", "hwloc", "node-switch", "codes", "sst", "slice-packer"),
+    "rfold",
 )
 """Formats that `topoplace convert` reads."""
 

@@ -138,12 +138,9 @@ def _dragonfly(rng: random.Random, alike: bool) -> TinyPacking:
     document = dragonfly_cases.drawn(rng.getrandbits(40), most=8)
     document["queue"] = document["queue"][:3]
     checker = read_dragonfly(Snapshot.model_validate(document))
-    rows, queue = Rows(checker.inside), checker.inside.queue
-    talks = tuple(asked.id not in checker.silent for asked in queue)
-    num, taken = checker.num_groups, checker.taken
-    oracle = DragonflyOracle(rows, queue, talks=talks, num_groups=num, taken=taken)
+    oracle = DragonflyOracle(Rows(checker), checker.queue)
     state = prepare_dragonfly(Snapshot.model_validate(document))
-    solver = DragonflyPacking(DragonflyProblem(state, Interference.STRICT))
+    solver = DragonflyPacking(DragonflyProblem(state.inside, state, Interference.STRICT))
     return TinyPacking(partial(dragonfly_cases.packing_of, document), oracle, lambda: solver)
 
 

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,7 +27,6 @@ from topoplace.placement.hierarchy.problem import (
     room,
     written_out,
 )
-from topoplace.result.placement import HierarchySolution
 from topoplace.snapshot.hierarchy_state import PartState
 from topoplace.snapshot.schema import WITHOUT_GPUS
 from topoplace.types import IntArray
@@ -326,6 +325,18 @@ class LevelsModel:
             values[v] = not values[self._using(d)].any()
         return values
 
+    def placed(self, placement: Any) -> Placed:
+        """Return where a request of a solution is."""
+        host = self.problem.machine.numbers
+        return tuple(
+            {
+                host[name]: share.units
+                for share in part.shares
+                for name in expand_host_list(share.hosts)
+            }
+            for part in placement.parts
+        )
+
     @property
     def first(self) -> Started:
         """The placement that starts nothing."""
@@ -351,28 +362,15 @@ def _may_have(part: PartState, host: int) -> bool:
     return part.eligible is None or bool(part.eligible.mask[host])
 
 
-def model_of(own: Chosen) -> LevelsModel:
+def model_of(own: Chosen, make: type[LevelsModel] = LevelsModel) -> LevelsModel:
     """Return the model of a level of a placement, with the solution if a result has one."""
     problem = own.problem
     assert isinstance(problem, HierarchyProblem)
     solution = None if own.result is None else own.result.solution
-    problem = written_out(problem)
-    found = LevelsModel(problem, Model([own.title]))
-    found.complete(own, None if solution is None else _started(solution, problem))
+    found = make(written_out(problem), Model([own.title]))
+    started = None
+    if solution is not None:
+        number = {request.id: q for q, request in enumerate(problem.requests)}
+        started = {number[one.request]: found.placed(one) for one in solution.placements}
+    found.complete(own, started)
     return found
-
-
-def _started(solution: HierarchySolution, problem: HierarchyProblem) -> Started:
-    number = {request.id: q for q, request in enumerate(problem.requests)}
-    host = {name: k for k, name in enumerate(problem.machine.host_names)}
-    return {
-        number[one.request]: tuple(
-            {
-                host[name]: share.units
-                for share in part.shares
-                for name in expand_host_list(share.hosts)
-            }
-            for part in one.parts
-        )
-        for one in solution.placements
-    }

@@ -99,6 +99,14 @@ SOURCES = (
         ("DISCOVERED", "HWLOC"),
     ),
     Source(
+        "simulators",
+        "CODES and SST",
+        "The dragonfly of a configuration of CODES, or of what `sst --output-json` writes, which "
+        "is a machine. Other parameters say nothing of where a job may run, and are left out.",
+        "simulators",
+        ("CODES", "SST"),
+    ),
+    Source(
         "slices",
         "slice-packer-torus and RFold",
         "Scenarios in JSON, which `place FILE` and `convert --from slice-packer` read, and traces "

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -20,8 +19,6 @@ from topoplace.errors import InputError
 from topoplace.types import IntArray
 
 ARRANGEMENTS = ("absolute", "relative", "circulant")
-FAR = 1 << 20
-"""The distance of routers without a minimal route between them."""
 
 
 @dataclass(frozen=True)
@@ -38,13 +35,25 @@ class Dragonfly:
     nodes_per_router
         Nodes of a router.
     global_links
-        The routers at the ends of every global link, shape ``(num_global, 2)``.
+        The routers at the ends of every global link, shape ``(num_global, 2)``: one at least
+        between any two groups, and none inside a group.
     """
 
     num_groups: int
     routers: tuple[int, ...]
     nodes_per_router: int
     global_links: IntArray
+
+    def __post_init__(self) -> None:
+        links = self.global_links
+        if len(links) and (links.min() < 0 or links.max() >= self.num_routers):
+            expected = f"routers from 0 to {self.num_routers - 1}"
+            raise InputError(expected, field="links", value=int(links.max()))
+        for g, h in itertools.combinations_with_replacement(range(self.num_groups), 2):
+            if (g == h) == ((g, h) in self.between):
+                expected = "global links between any two groups, and none inside a group"
+                found = f"{'one inside' if g == h else 'none between'} {g} and {h}"
+                raise InputError(expected, field="links", found=found)
 
     @property
     def per_group(self) -> int:
@@ -61,10 +70,9 @@ class Dragonfly:
         """Number of nodes."""
         return self.num_routers * self.nodes_per_router
 
-    @property
-    def group_of(self) -> IntArray:
-        """The group of every router, shape ``(num_routers,)``."""
-        return np.arange(self.num_routers) // self.per_group
+    def groups_of(self, nodes: IntArray) -> IntArray:
+        """Return the groups of some nodes, each once, ascending."""
+        return np.unique(nodes // (self.nodes_per_router * self.per_group))
 
     @cached_property
     def local_hops(self) -> IntArray:
@@ -85,40 +93,35 @@ class Dragonfly:
     def distances(self) -> IntArray:
         """Links of a minimal route between two routers, shape ``(num_routers, num_routers)``."""
         size, num = self.per_group, self.num_groups
-        found = np.full((num, size, num, size), FAR, dtype=np.int64)
+        found = np.full((num, size, num, size), self.num_routers, dtype=np.int64)
         for g in range(num):
             found[g, :, g] = self.local_hops
         for (g, h), links in self.between.items():
-            first, last = (
-                self.local_hops[:, links[:, 0] % size],
-                self.local_hops[:, links[:, 1] % size],
-            )
-            for k in range(len(links)):
-                via = first[:, k, None] + 1 + last[:, k]
+            for u, v in (links % size).tolist():
+                via = self.local_hops[:, u, None] + 1 + self.local_hops[v]
                 np.minimum(found[g, :, h], via, out=found[g, :, h])
         return found.reshape(self.num_routers, self.num_routers)
 
     def local_routes(self, source: int, target: int) -> list[tuple[int, ...]]:
         """Return the shortest routes within a group: both ways round a corner."""
-        size, hops = self.per_group, self.local_hops
-        first, here, there = source // size * size, source % size, target % size
-        if here == there:
+        if source == target:
             return [(source,)]
-        nearer = (hops[here] == 1) & (hops[:, there] == hops[here, there] - 1)
-        ahead = (np.flatnonzero(nearer) + first).tolist()
+        far, first = self.distances, source // self.per_group * self.per_group
+        near = far[source, first : first + self.per_group] == 1
+        near &= far[first : first + self.per_group, target] == far[source, target] - 1
+        ahead = (np.flatnonzero(near) + first).tolist()
         return [(source, *rest) for via in ahead for rest in self.local_routes(via, target)]
 
     def routes(self, source: int, target: int) -> list[tuple[int, ...]]:
         """Return the routers of every minimal route; parallel links have a route each."""
-        size, hops = self.per_group, self.local_hops
-        g, h = source // size, target // size
+        g, h, far = source // self.per_group, target // self.per_group, self.distances
         if g == h:
             return self.local_routes(source, target)
-        links, found = self.between.get((g, h), np.zeros((0, 2), dtype=np.int64)), []
-        length = hops[source % size, links[:, 0] % size] + hops[links[:, 1] % size, target % size]
-        for u, v in links[length == self.distances[source, target] - 1].tolist():
-            pairs = itertools.product(self.local_routes(source, u), self.local_routes(v, target))
-            found += [one + other for one, other in pairs]
+        found = []
+        for u, v in self.between[g, h].tolist():
+            if far[source, u] + 1 + far[v, target] == far[source, target]:
+                ways = itertools.product(self.local_routes(source, u), self.local_routes(v, target))
+                found += [one + other for one, other in ways]
         return found
 
     def loads(
@@ -151,43 +154,16 @@ def arranged(num_groups: int, per_group: int, ports: int, arrangement: str) -> I
         Global links of a router.
     """
     others = num_groups - 1
-    group, k = np.divmod(np.arange(num_groups * others), max(1, others))
+    group, k = np.indices((num_groups, others))
     if arrangement == "absolute":
         target = k + (k >= group)
-        back = group - (group > target)
     else:
-        step = k + 1
-        if arrangement == "circulant":
-            step = np.where(k % 2 == 0, k // 2 + 1, -(k // 2 + 1))
-        target = (group + step) % num_groups
-        back = (group - target) % num_groups - 1
-        if arrangement == "circulant":
-            back = k ^ 1 if others % 2 == 0 else np.where(k == others - 1, k, k ^ 1)
-    rounds = per_group * ports // others if others else 0
-    once = group < target
-    found = []
-    for round_idx in range(rounds):
-        port = round_idx * others + np.stack([k[once], back[once]])
-        first = np.stack([group[once], target[once]]) * per_group
-        found.append((first + port // ports).T)
-    return np.concatenate(found) if found else np.zeros((0, 2), dtype=np.int64)
-
-
-def dragonfly_of(num_groups: int, routers: Sequence[int], nodes: int, links: IntArray) -> Dragonfly:
-    """Return a dragonfly.
-
-    Raises
-    ------
-    InputError
-        If a global link does not join routers of two groups, or two groups have none between them.
-    """
-    machine = Dragonfly(num_groups, tuple(routers), nodes, links)
-    if len(links) and (links.min() < 0 or links.max() >= machine.num_routers):
-        expected = f"routers from 0 to {machine.num_routers - 1}"
-        raise InputError(expected, field="links", value=int(links.max()))
-    for g, h in itertools.combinations_with_replacement(range(num_groups), 2):
-        if (g == h) == ((g, h) in machine.between):
-            expected = "global links between any two groups, and none inside a group"
-            found = f"{'one inside' if g == h else 'none between'} {g} and {h}"
-            raise InputError(expected, field="links", found=found)
-    return machine
+        back = (k % 2 == 1) & (arrangement == "circulant")
+        step = k + 1 if arrangement == "relative" else k // 2 + 1
+        target = (group + np.where(back, -step, step)) % num_groups
+    port_to = np.argsort(target, axis=1)  # by group, of the other groups in their order
+    g, h = np.triu_indices(num_groups, 1)
+    rounds = np.arange(per_group * ports // others if others else 0)[:, None, None]
+    port = rounds * others + np.stack([port_to[g, h - 1], port_to[h, g]])
+    routers = np.stack([g, h]) * per_group + port // ports
+    return np.asarray(routers.transpose(0, 2, 1).reshape(-1, 2))

@@ -5,11 +5,13 @@ from __future__ import annotations
 import itertools
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 import numpy as np
 
-from topoplace.errors import InputError
+from topoplace.errors import InputError, number_of
 from topoplace.types import IntArray
 
 MAX_HOSTS = 1 << 21
@@ -90,6 +92,47 @@ class NodeLists:
         if not spans:
             return np.zeros(0, dtype=np.int64)
         return np.concatenate([np.arange(a, b + 1, dtype=np.int64) for a, b in spans])
+
+
+@lru_cache(maxsize=8)
+def names_by_number(text: str | None, num_nodes: int, others: str, what: str) -> tuple[str, ...]:
+    """Return what every node of a machine is called, by its number; nothing for one without a name.
+
+    Parameters
+    ----------
+    text
+        The field ``names`` of the machine: names of all nodes, or of all but the `others`; None for
+        no names.
+    others, what
+        The numbers of these, and the field that has them.
+
+    Raises
+    ------
+    InputError
+        If there are not as many names, or two nodes have the same.
+    """
+    if text is None:
+        return ()
+    listed, nodes = NodeLists(num_nodes).hosts(text, "names"), np.arange(num_nodes)
+    if len(listed) != num_nodes:
+        nodes = np.setdiff1d(nodes, parse_node_set(others, num_nodes, what))
+    if len(listed) != len(nodes):
+        expected = f"a name for each of {number_of(num_nodes, 'node')}"
+        if len(nodes) < num_nodes:
+            expected += f", or of {len(nodes):,} without the {what} nodes"
+        raise InputError(expected, field="names", found=number_of(len(listed), "name"))
+    require_each_once(listed, "names")
+    names = [""] * num_nodes
+    for node, name in zip(nodes.tolist(), listed, strict=True):
+        names[node] = name
+    return tuple(names)
+
+
+def require_each_once(names: Sequence[str], field: str) -> None:
+    """Raise `InputError` if a node is named twice."""
+    twice = next((name for name, count in Counter(names).items() if count > 1), None)
+    if twice is not None:
+        raise InputError("each node once", field=field, value=twice)
 
 
 def _items(text: str, field: str, left: int, most: int) -> list[tuple[list[str], list[_Spans]]]:

@@ -28,7 +28,7 @@ from topoplace.snapshot.schema import (
     TorusModel,
     TreeModel,
 )
-from topoplace.snapshot.state import node_names, prepare, torus_of
+from topoplace.snapshot.state import torus_of
 from topoplace.types import IntArray
 
 MachineToMap = TorusModel | MatrixModel | TreeModel | HierarchyModel
@@ -44,9 +44,10 @@ class Offer:
         """Return the machine of a document as the topology manager has it."""
         raise NotImplementedError
 
-    def network(self, model: Any, level_costs: Sequence[int] | None) -> Network:
-        """Return the machine of a document with its distances."""
-        raise NotImplementedError
+    def network(self, model: Any, level_costs: Sequence[int] | None) -> Any:
+        """Return the machine of a document with its distances, by default without costs."""
+        refuse_costs(level_costs)
+        return self.machine(model)
 
     def whole(self, model: Any, node_class: str | None) -> tuple[IntArray, str]:
         """Return all nodes of a machine that may run jobs, and the words for them."""
@@ -63,10 +64,47 @@ class Offer:
 
         A node without a name, such as a service node, has an empty one.
         """
-        return ()
+        names: Sequence[str] = model.node_names
+        return names
 
 
-class OfTorus(Offer):
+class OfNodes(Offer):
+    """A machine whose nodes have numbers offers those that are free; its kind prepares snapshots.
+
+    What is prepared has the nodes that are `free`, and those `held` by each running job. By default
+    the document has the `matrix` of distances between all nodes.
+    """
+
+    def machine(self, model: Any) -> AnyMachine:
+        """Return the machine of a document as the topology manager has it."""
+        machine: AnyMachine = model.matrix()
+        return machine
+
+    def whole(self, model: Any, node_class: str | None) -> tuple[IntArray, str]:
+        """Return all nodes that may run jobs."""
+        alone = Snapshot(schema_version=SNAPSHOT_SCHEMA, name=model.name, machine=model)
+        return self.nodes(alone, None, node_class)
+
+    def nodes(
+        self, snapshot: Snapshot, job: str | None, node_class: str | None
+    ) -> tuple[IntArray, str]:
+        """Return the free nodes of a snapshot or those of a running job, and the words for them."""
+        kind = kind_of_machine(snapshot.written.kind)
+        assert kind is not None
+        state = kind.get("prepare")(snapshot)
+        if job is None:
+            return self.free(state, node_class)
+        held = dict(zip((one.id for one in snapshot.running), state.held, strict=True))
+        if job not in held:
+            raise one_of(held, "running job", "--job", job)
+        return np.sort(held[job]), f", job {job}"
+
+    def free(self, state: Any, node_class: str | None) -> tuple[IntArray, str]:
+        """Return the free nodes, and the words for them."""
+        return np.flatnonzero(state.free), ""
+
+
+class OfTorus(OfNodes):
     """A torus or mesh offers the usable nodes of a class."""
 
     has_classes = True
@@ -75,35 +113,13 @@ class OfTorus(Offer):
         """Return the torus or mesh."""
         return torus_of(model)
 
-    def network(self, model: Any, level_costs: Sequence[int] | None) -> Network:
-        """Return the torus or mesh, whose levels have no costs."""
-        refuse_costs(level_costs)
-        return torus_of(model)
-
-    def whole(self, model: Any, node_class: str | None) -> tuple[IntArray, str]:
-        """Return all nodes of a class, by default the first one."""
-        alone = Snapshot(schema_version=SNAPSHOT_SCHEMA, name=model.name, machine=model)
-        return self.nodes(alone, None, node_class)
-
-    def nodes(
-        self, snapshot: Snapshot, job: str | None, node_class: str | None
-    ) -> tuple[IntArray, str]:
-        """Return the usable nodes of a class, by default the first one, or those of a job."""
-        state = prepare(snapshot)
-        if job is not None:
-            held = {running.id: running.nodes for running in state.running}
-            if job not in held:
-                raise one_of(held, "running job", "--job", job)
-            return np.sort(held[job]), f", job {job}"
+    def free(self, state: Any, node_class: str | None) -> tuple[IntArray, str]:
+        """Return the usable nodes of a class, by default the first one."""
         wanted = node_class or state.classes[0]
         if wanted not in state.classes:
             raise one_of(state.classes, "class", "--class", wanted)
         usable = state.usable & (state.node_class == state.classes.index(wanted))
         return np.flatnonzero(usable), f", class {wanted}"
-
-    def names(self, model: Any) -> Sequence[str]:
-        """Return the names of the nodes, if they are known."""
-        return node_names(model)
 
 
 class OfLevels(Offer):
@@ -145,11 +161,6 @@ class OfMatrix(Offer):
             raise InputError("a square matrix", field="machine.distances", value=found)
         return MatrixMachine(np.array(model.distances, dtype=np.int64))
 
-    def network(self, model: Any, level_costs: Sequence[int] | None) -> Network:
-        """Return the matrix, which has no levels."""
-        refuse_costs(level_costs)
-        return self.machine(model)
-
 
 OF_MATRIX = OfMatrix()
 
@@ -185,7 +196,7 @@ def with_names(model: Any, names: Path | Sequence[str], field: str = "--names") 
     try:
         listed = _names_in(names) if isinstance(names, Path) else names
         named = model.model_copy(update={"names": format_host_list(listed)})
-        node_names(named)
+        _ = named.node_names  # for its faults
     except InputError as error:
         raise error.at(field) if file is None else error.located(file) from None
     return named
@@ -199,7 +210,8 @@ def _names_in(path: Path) -> Iterator[str]:
 
 def machine_of(model: MachineToMap, level_costs: Sequence[int] | None = None) -> Network:
     """Return the machine of a model, with costs of levels if it has any."""
-    return offer_of(model).network(model, level_costs)
+    network: Network = offer_of(model).network(model, level_costs)
+    return network
 
 
 def refuse_costs(level_costs: Sequence[int] | None) -> None:

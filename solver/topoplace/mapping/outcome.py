@@ -6,6 +6,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
+from operator import attrgetter
 from typing import Any
 
 from topoplace import clock
@@ -200,13 +201,12 @@ def _facts(result: MappingResult) -> dict[str, int | None]:
 
 
 FRAME = Frame(
-    lambda problem: problem.levels,
-    bounded,
     lambda problem, mapped: worth_of(problem, mapped.nodes),
     MappingResult,
     MappingLevel,
     _solution,
-    lambda problem: problem.instance,
+    instance=attrgetter("instance"),
+    run=bounded,
     extra=_extra,
     decisive=lambda problem: len(problem.levels) - 1 if problem.spread else 0,
     facts=_facts,

@@ -50,6 +50,11 @@ def packed(problem: Problem) -> Packed:
     return found
 
 
+def exact(problem: Problem, options: Options) -> Outcome:
+    """Place to proven optimality, or as near as the time limit allows."""
+    return solved(problem, packed(problem), options, Budget(options.time_limit))
+
+
 def solved(problem: Problem, own: Packed, options: Options, budget: Budget) -> Outcome:
     """Solve a problem that is a packing."""
     packing, solution_of = own.packing, own.solution_of

@@ -316,6 +316,13 @@ def _filled(corners: FloatArray, heights: Any, bottom: Any) -> FloatArray:
     return np.stack([corners[..., 0], bottom + (corners[..., 1] - bottom) * heights], axis=-1)
 
 
+def numbered_boxes(levels: Sequence[str], *domain_of: IntArray) -> Boxes:
+    """Return domains that have numbers as boxes: the domain of every cell, by level, top first."""
+    own = zip(levels[:-1], domain_of, strict=True)
+    names = [[f"{name} {k}" for k in range(int(of.max()) + 1)] for name, of in own]
+    return Boxes(levels, names, np.stack(domain_of))
+
+
 def domain_boxes(machine: Hierarchy, shares: Sequence[Mapping[int, float]] = ()) -> Boxes:
     """Return the domains of a tree or hierarchy as boxes around its hosts."""
     return Boxes(machine.levels, machine.own_names, machine.domain_of[:-1], shares)

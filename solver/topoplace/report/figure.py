@@ -174,7 +174,7 @@ def picture_of(view: View) -> Picture:
         return own
     # before and after a plan there are no levels, and not all that has a colour starts
     jobs = "started" if view.result.levels else "in the plan"
-    return flat(view, _jobs(view.cells, view.cell, jobs))
+    return flat(view, jobs_of(view.cells, view.cell, jobs))
 
 
 def flat(view: View, entries: list[Artist]) -> Picture:
@@ -188,7 +188,7 @@ def flat(view: View, entries: list[Artist]) -> Picture:
     )
 
 
-def _jobs(cells: Cells, unit: str, jobs: str) -> list[Artist]:
+def jobs_of(cells: Cells, unit: str, jobs: str) -> list[Artist]:
     """Return a legend: greys and classes, the largest jobs, called so, how many more."""
     entries = greys_of(cells, unit)
     if cells.special.any():

@@ -172,7 +172,8 @@ class View:
     @property
     def rule(self) -> str:
         """What bounded the search besides the time limit, as the headline has it."""
-        return ""
+        has_rule = kind_named(self.result.problem).has_rule
+        return f"{self.result.limits.interference} interference, " if has_rule else ""
 
     # ---- What starts
 
@@ -190,7 +191,7 @@ class View:
     def _starts(self) -> list[Start]:
         """Return `starts` if there is a solution, each with the cells that it takes as `nodes`."""
         own = [(one, parse_node_set(one.nodes, _MOST_NODES)) for one in self.placements]
-        names = self.node_names
+        names = self.state.snapshot.written.node_names
         return [
             Start(
                 one.request,
@@ -204,11 +205,6 @@ class View:
     def placements(self) -> Sequence[Any]:
         """The placements of the solution, if there is one."""
         return () if self.result.solution is None else self.result.solution.placements
-
-    @property
-    def node_names(self) -> Sequence[str]:
-        """What nodes are called, by their numbers; none if they have no names."""
-        return ()
 
     def mapped(self) -> Iterator[tuple[str, TasksModel, IntArray]]:
         """Yield the requests whose tasks are mapped, with these, and the node of each; none."""

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
 
 from topoplace.errors import InputError
-from topoplace.machine.dragonfly import Dragonfly, arranged, dragonfly_of
-from topoplace.machine.hostlist import expand_host_list, parse_node_set
+from topoplace.machine.dragonfly import Dragonfly, arranged
 from topoplace.machine.matrix import MAX_PLACES, MatrixMachine
 from topoplace.result.certificate import PackingLevel, PackingResult
-from topoplace.result.placement import PlacementLimits
+from topoplace.result.placement import NodesPlacement, PlacementLimits
 from topoplace.snapshot.schema import (
+    ON_TORI,
+    HierarchyModel,
+    HostsModel,
     MachineDocument,
     Model,
     Name,
@@ -24,7 +26,6 @@ from topoplace.snapshot.schema import (
     Snapshot,
     optional,
 )
-from topoplace.types import IntArray
 
 MAX_GROUPS, MAX_ROUTERS, MAX_NODES, MAX_PORTS = 1 << 10, 1 << 14, 1 << 20, 1 << 21
 """Of the largest machine. Rows are as many as pairs of groups; ports are those of all groups."""
@@ -46,6 +47,7 @@ class DragonflyModel(MachineDocument):
         "arrangement": "absolute",
         "missing": "",
     }
+    nameless: ClassVar[str] = "missing"
 
     kind: Literal["dragonfly"]
     name: Name
@@ -63,7 +65,8 @@ class DragonflyModel(MachineDocument):
     )
     missing: NodeSet = Field(default="", description="numbers of nodes that are not there")
     names: NodeSet | None = optional(
-        "what nodes are called, as a host list in the order of their numbers, without missing ones"
+        "what nodes are called, as a host list in the order of their numbers: all of them, or all "
+        "but the missing ones"
     )
     source: str | None = optional("where the figures come from")
 
@@ -77,16 +80,34 @@ class DragonflyModel(MachineDocument):
         """The names of its levels of domains, top first."""
         return LEVELS
 
-    def global_links(self) -> IntArray:
-        """Return the routers at the ends of every global link, shape ``(num_links, 2)``."""
-        if self.links is not None:
-            return np.array(self.links, dtype=np.int64).reshape(-1, 2)
+    def matrix(self) -> MatrixMachine:
+        """Return the distances of nodes: the links of a minimal route between their routers."""
+        router = np.arange(self.num_nodes) // self.nodes
+        if len(router) > MAX_PLACES:
+            raise InputError(f"at most {MAX_PLACES} nodes", field="machine", value=len(router))
+        return MatrixMachine(network_of(self).distances[np.ix_(router, router)])
+
+    def on_levels(self, slots: Sequence[int]) -> HierarchyModel:
+        """Return the hierarchy of groups and routers, whose hosts have some slots.
+
+        Hosts are the routers, or the nodes if there are slots of so many: h0, h1, ..
+        """
         size = math.prod(self.routers)
-        ports = self.global_ports or -(-(self.groups - 1) // size)
-        return arranged(self.groups, size, ports, self.arrangement)
+        each = len(slots) // (self.groups * size)
+        levels = [*LEVELS, "node"][: 2 + (each > 1)]
+        hosts = []
+        for host, num in enumerate(slots):
+            path = [f"g{host // each // size}", f"r{host // each}"][: len(levels) - 1]
+            hosts.append(HostsModel(hosts=f"h{host}", domains=path, capacity={"slots": num}))
+        return HierarchyModel(kind="hierarchy", name=self.name, levels=levels, hosts=hosts)
 
 
 LEVELS = ("group", "router")
+FOREIGN = (
+    *("node_class", "shapes", "region", "patterns", "takes", "parts", "contiguous"),
+    *ON_TORI,
+)
+"""Fields of requests that have no meaning on a dragonfly."""
 
 
 def network_of(model: DragonflyModel) -> Dragonfly:
@@ -97,7 +118,8 @@ def network_of(model: DragonflyModel) -> Dragonfly:
     InputError
         If it is too large, or two groups have no global link between them.
     """
-    num = model.groups * math.prod(model.routers)
+    size = math.prod(model.routers)
+    num = model.groups * size
     if model.groups > MAX_GROUPS or num > MAX_ROUTERS or model.num_nodes > MAX_NODES:
         expected = f"at most {MAX_GROUPS} groups, {MAX_ROUTERS} routers and {MAX_NODES} nodes"
         raise InputError(expected, field="groups", value=model.groups)
@@ -106,41 +128,17 @@ def network_of(model: DragonflyModel) -> Dragonfly:
         raise InputError(expected, field="global_ports", value=model.global_ports)
     if model.links is not None and model.global_ports is not None:
         raise InputError("either global_ports or links", field="links", found="both")
-    return dragonfly_of(model.groups, model.routers, model.nodes, model.global_links())
-
-
-def node_names(model: DragonflyModel) -> tuple[str, ...]:
-    """Return what every node is called, nothing for a missing one; none if there are no names."""
-    if model.names is None:
-        return ()
-    names = iter(expand_host_list(model.names, "machine.names"))
-    missing = {*parse_node_set(model.missing, model.num_nodes, "machine.missing").tolist()}
-    found = tuple("" if k in missing else next(names, "") for k in range(model.num_nodes))
-    if len({*found}) != len(found) - max(0, len(missing) - 1) or next(names, None) is not None:
-        expected = "a name for each node that is there, and no name twice"
-        raise InputError(expected, field="machine.names", value=model.names[:60])
-    return found
-
-
-def matrix_of(model: DragonflyModel) -> MatrixMachine:
-    """Return the distances between nodes: the links of a minimal route between their routers."""
-    router = np.arange(model.num_nodes) // model.nodes
-    if len(router) > MAX_PLACES:
-        raise InputError(f"at most {MAX_PLACES} nodes", field="machine", value=len(router))
-    return MatrixMachine(network_of(model).distances[np.ix_(router, router)])
-
-
-class DragonflyPlacement(Model):
-    """A request that starts, and its nodes."""
-
-    request: Name
-    nodes: NodeSet
+    ports = model.global_ports or -(-(model.groups - 1) // size)
+    ends = arranged(model.groups, size, ports, model.arrangement)
+    if model.links is not None:
+        ends = np.array(model.links, dtype=np.int64).reshape(-1, 2)
+    return Dragonfly(model.groups, tuple(model.routers), model.nodes, ends)
 
 
 class DragonflySolution(Model):
     """Which requests start, and where."""
 
-    placements: list[DragonflyPlacement]
+    placements: list[NodesPlacement]
 
 
 class DragonflyLevel(PackingLevel):

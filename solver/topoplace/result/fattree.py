@@ -8,6 +8,7 @@ from pydantic import Field
 
 from topoplace.machine.fattree import FatTree
 from topoplace.result.certificate import PackingLevel, PackingResult
+from topoplace.result.placement import NodesPlacement
 from topoplace.snapshot.schema import MachineDocument, Model, Name, NodeSet, Snapshot, optional
 
 Ports = Annotated[int, Field(ge=1, le=128)]
@@ -49,11 +50,9 @@ class FatTreeModel(MachineDocument):
         return FatTree(tuple(map(tuple, self.pods)), self.switches, self.spines)
 
 
-class FatTreePlacement(Model):
+class FatTreePlacement(NodesPlacement):
     """A request that starts: its nodes, and the links that it owns."""
 
-    request: Name
-    nodes: NodeSet
     links: NodeSet = ""
 
 

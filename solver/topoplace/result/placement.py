@@ -147,6 +147,13 @@ class PlacementResult(PackingResult[PlacementLevel, Solution, Snapshot]):
     explanations: list[Explanation] = Field(default_factory=list)
 
 
+class NodesPlacement(Model):
+    """A request that starts, and its nodes."""
+
+    request: Name
+    nodes: NodeSet
+
+
 # ---- On a pod of cubes ---------------------------------------------------------------------------
 
 

@@ -12,6 +12,7 @@ from topoplace.errors import InputError, blamed_on, number_of
 from topoplace.formats import read_cray_neighbours, read_swf, snapshot_of_swf
 from topoplace.formats.fabrics import read_hwloc, read_ibnetdiscover, read_node_switch
 from topoplace.formats.kubernetes.snapshots import read_kubernetes, read_kubernetes_machine
+from topoplace.formats.simulators import read_codes, read_sst
 from topoplace.formats.slices import read_rfold, read_slice_scenario
 from topoplace.formats.slurm.folder import SlurmFiles, read_slurm_cluster, slurm_files
 from topoplace.formats.slurm.nodes import read_slurm_nodes
@@ -264,6 +265,8 @@ CONVERSIONS: dict[tuple[str, str], Conversion] = {
     ("ibnetdiscover", "machine"): lambda file, own: read_ibnetdiscover(file, own.without or ()),
     ("hwloc", "machine"): lambda file, _: _told(read_hwloc(file)),
     ("node-switch", "machine"): lambda file, _: _told(read_node_switch(file)),
+    ("codes", "machine"): lambda file, _: (read_codes(file), ()),
+    ("sst", "machine"): lambda file, _: (read_sst(file), ()),
     ("slice-packer", "snapshot"): lambda file, _: read_slice_scenario(file),
     ("rfold", "snapshot"): lambda file, own: read_rfold(
         file, load_torus(_machine_for_jobs(own)), own.limit

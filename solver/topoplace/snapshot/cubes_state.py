@@ -11,7 +11,6 @@ from functools import lru_cache
 import numpy as np
 
 from topoplace.errors import InputError, number_of
-from topoplace.kinds import State
 from topoplace.machine.cubes import Cubes, Extents
 from topoplace.machine.hostlist import NodeLists
 from topoplace.snapshot.schema import (
@@ -22,9 +21,9 @@ from topoplace.snapshot.schema import (
     Snapshot,
 )
 from topoplace.snapshot.sets import HostSet, NodeSets
-from topoplace.snapshot.state import Queued, checked_nodes, require_none
+from topoplace.snapshot.state import NumberedState, Queued, checked_nodes, require_none
 from topoplace.snapshot.value import require_value, value_of
-from topoplace.types import BoolArray, IntArray
+from topoplace.types import BoolArray
 
 MAX_CHIPS, MAX_VOLUME = 1 << 16, 512
 """Chips of the largest machine and of its largest cube: certificates may have a price for each."""
@@ -64,23 +63,12 @@ class CubesRequest(Queued):
 
 
 @dataclass(frozen=True)
-class CubesState(State):
-    """What a snapshot of a pod of cubes says, checked and turned into arrays.
-
-    Attributes
-    ----------
-    free
-        Chips that are up and held by nobody, shape ``(num_cubes, volume)``.
-    held
-        The chips of every running job.
-    """
+class CubesState(NumberedState):
+    """What a snapshot of a pod of cubes says; `free` has the shape ``(num_cubes, volume)``."""
 
     kind = "cubes"
 
-    snapshot: Snapshot
     machine: Cubes
-    free: BoolArray
-    held: tuple[IntArray, ...]
     requests: tuple[CubesRequest, ...]
 
 
@@ -120,7 +108,7 @@ def prepare_cubes(snapshot: Snapshot) -> CubesState:
         called="chip {}".format,
         unit="chip",
     )
-    return CubesState(snapshot, machine, free.reshape(machine.num_cubes, -1), held, requests)
+    return CubesState(snapshot, free.reshape(machine.num_cubes, -1), held, machine, requests)
 
 
 def _request(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -58,7 +58,6 @@ _LEVELS_OF_PARTS = ("required", "preferred", "exclusive", "balance")
 _OF_PARTS = ("takes", "segments", "spread", "apart", *_LEVELS_OF_PARTS, "eligible", "excluded")
 _NOT_CONTIGUOUS = ("segments", "exclusive", "spread", "balance")
 _Keys = tuple[tuple[int, str], ...]
-_Ways = tuple[tuple["PartState", ...], ...]
 
 
 @dataclass(frozen=True)
@@ -126,12 +125,15 @@ class HierarchyRequest(Queued):
         The same parts with other eligible hosts: it is placed as `parts` say, or as one of these.
     without_gpus
         Its nodes times its priority, if it has no value.
+    silent
+        Whether its communication is ``none``.
     """
 
     parts: tuple[PartState, ...]
     patterns: tuple[PatternUse, ...] = ()
     others: tuple[tuple[PartState, ...], ...] = ()
     without_gpus: int = 0
+    silent: bool = False
 
     @property
     def ways(self) -> tuple[tuple[PartState, ...], ...]:
@@ -439,17 +441,6 @@ class Sets(NodeSets):
             mask = self._closed.setdefault(key, np.zeros(machine.num_hosts, dtype=bool))
             mask |= np.isin(of, of[hosts])
 
-    def ways(self, parts: tuple[PartState, ...], one_of: Sequence[str], field: str) -> _Ways:
-        """Return parts, kept to each of several sets of hosts, each different way once."""
-        found = []
-        for idx, text in enumerate(one_of):
-            mask = self.named(text, f"{field}.one_of[{idx}]")
-            own = (mask if p.eligible is None else mask & p.eligible.mask for p in parts)
-            sets = (None if here.all() else HostSet(here) for here in own)
-            pairs = zip(parts, sets, strict=True)
-            found.append(tuple(replace(part, eligible=here) for part, here in pairs))
-        return tuple(dict.fromkeys(found))
-
     def order(self, name: str, field: str) -> HostOrder:
         """Return the hosts of a set of the snapshot in the order of its list."""
         if name not in self._given:
@@ -465,6 +456,18 @@ class Sets(NodeSets):
                 mask &= ~self._closed.get(one, np.False_)
             self._known[key] = None if mask.all() else HostSet(mask)
         return self._known[key]
+
+
+def kept_to(request: HierarchyRequest, masks: Iterable[BoolArray]) -> HierarchyRequest:
+    """Return a request that has all its hosts in one of several sets, each different way once."""
+    found: dict[tuple[PartState, ...], None] = {}
+    for mask in masks:
+        own = (mask if p.eligible is None else mask & p.eligible.mask for p in request.parts)
+        sets = (None if here.all() else HostSet(here) for here in own)
+        pairs = zip(request.parts, sets, strict=True)
+        found[tuple(replace(part, eligible=here) for part, here in pairs)] = None
+    first, *others = found
+    return replace(request, parts=first, others=tuple(others))
 
 
 def _request(
@@ -491,9 +494,13 @@ def _request(
         parts: tuple[PartState, ...] = (part,)
     else:
         parts = _parts(request, request.parts, machine, field, sets)
-    patterns = () if request.communication is Communication.NONE else request.patterns or ()
-    first, *others = sets.ways(parts, request.one_of, field) if request.one_of else (parts,)
-    return HierarchyRequest(request.id, request.nodes, value, first, tuple(patterns), tuple(others))
+    silent = request.communication is Communication.NONE
+    patterns = () if silent else tuple(request.patterns or ())
+    found = HierarchyRequest(request.id, request.nodes, value, parts, patterns, silent=silent)
+    if not request.one_of:
+        return found
+    texts = enumerate(request.one_of)
+    return kept_to(found, [sets.named(text, f"{field}.one_of[{idx}]") for idx, text in texts])
 
 
 def _parts(

@@ -39,6 +39,7 @@ from topoplace.snapshot.schema import (
     CubesModel,
     HierarchyModel,
     HostsModel,
+    MachineDocument,
     MachineModel,
     Snapshot,
     SwitchModel,
@@ -276,7 +277,7 @@ def prepare_empty(machine: MachineModel) -> AnyState:
 
 _MAX_LEVELS = 16
 
-Made = TypeVar("Made", TorusModel, CubesModel)
+Made = TypeVar("Made", bound=MachineDocument)
 
 
 def regular_tree(sizes: Sequence[int], spec: str) -> TreeModel:
@@ -361,7 +362,7 @@ def torus_of(
     if len(nodes) > 1:
         return None
     fields = {"shape": [*shape], "nodes_per_router": nodes[0]}
-    return _made(TorusModel, "torus:8x8x8", spec, fields, wrap=[wraps] * len(shape))
+    return made(TorusModel, "torus:8x8x8", spec, fields, wrap=[wraps] * len(shape))
 
 
 def pod_of(
@@ -372,15 +373,15 @@ def pod_of(
     if len(cubes) > 1:
         return None
     fields = {"cubes": cubes[0], "side": side}
-    return _made(CubesModel, "cubes:64:4x4x4", spec, fields, kind="cubes")
+    return made(CubesModel, "cubes:64:4x4x4", spec, fields, kind="cubes")
 
 
-def _made(
+def made(
     model: type[Made], example: str, spec: str, fields: Mapping[str, Any], **more: Any
 ) -> Made:
     """Return a machine of fields that a shorthand has; what is wrong with one is said of that."""
     try:
-        return model(name=spec.replace(":", "-"), **fields, **more)
+        return model.model_validate({"name": spec.replace(":", "-"), **fields, **more})
     except ValidationError as error:
         fault = faults_of(error, model, fields)
         expected = f"a shorthand such as {example}, its {fault.field} {fault.expected}"

@@ -29,6 +29,7 @@ from pydantic import (
 
 from topoplace.errors import UNSEEN, InputError
 from topoplace.kinds import kind_of_machine, placing
+from topoplace.machine.hostlist import names_by_number
 
 SNAPSHOT_SCHEMA: Final = "topoplace.snapshot/1"
 MAX_PRIORITY = 1_000_000
@@ -158,14 +159,26 @@ class MachineDocument(_Sparse):
     has_contention
         Whether jobs hold whole nodes below switches and may have patterns, so that the cost of
         their contention can be an objective.
+    nameless
+        Of a machine whose nodes have numbers and may have `names`, the field with those that may
+        have none.
     """
 
     has_contention: ClassVar[bool] = False
+    nameless: ClassVar[str] = ""
 
     @property
     def num_nodes(self) -> int | None:
         """How many nodes it has, which have numbers; None of a machine whose nodes have names."""
         return None
+
+    @property
+    def node_names(self) -> Sequence[str]:
+        """What nodes that have numbers are called, nothing for one without a name; or none."""
+        if not self.nameless or self.num_nodes is None:
+            return ()
+        names, others = getattr(self, "names", None), getattr(self, self.nameless)
+        return names_by_number(names, self.num_nodes, others, self.nameless)
 
     @property
     def num_dims(self) -> int | None:
@@ -220,6 +233,7 @@ class TorusModel(MachineDocument):
     """
 
     sparse: ClassVar[Mapping[str, Any]] = {"names": None}
+    nameless: ClassVar[str] = "service"
 
     kind: Literal["torus"] = "torus"
     name: Name

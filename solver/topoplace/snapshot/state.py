@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -63,6 +62,23 @@ class Queued:
     id: str
     nodes: int
     value: int
+
+
+@dataclass(frozen=True)
+class NumberedState(State):
+    """A snapshot of a machine whose nodes have numbers, checked and turned into arrays.
+
+    Attributes
+    ----------
+    free
+        Nodes that are there, up and held by nobody, shape ``(num_nodes,)``.
+    held
+        The nodes of every running job.
+    """
+
+    snapshot: Snapshot
+    free: BoolArray
+    held: tuple[IntArray, ...]
 
 
 class NearState(NamedTuple):
@@ -186,6 +202,11 @@ class SnapshotState(State):
         return np.stack(counts).astype(np.int64)
 
     @property
+    def held(self) -> tuple[IntArray, ...]:
+        """The nodes of every running job."""
+        return tuple(job.nodes for job in self.running)
+
+    @property
     def usable_of_any(self) -> IntArray:
         """Usable nodes on each router, shape ``(num_routers,)``."""
         return np.asarray(self.usable_per_router[: len(self.classes)].sum(axis=0))
@@ -201,42 +222,8 @@ def torus_of(model: TorusModel) -> Torus:
             model.nodes_per_router,
         )
         anchored_shapes(model.anchored, torus)  # for its faults
-        node_names(model)  # for its faults
+        _ = model.node_names  # for its faults
         return torus
-
-
-def node_names(model: TorusModel) -> tuple[str, ...]:
-    """Return what every node is called, by its number; nothing for a node without a name.
-
-    It is empty if the machine has no names.
-    """
-    if model.names is None:
-        return ()
-    return _node_names(model.names, model.num_nodes, model.service)
-
-
-@lru_cache(maxsize=8)
-def _node_names(text: str, num_nodes: int, service: str) -> tuple[str, ...]:
-    listed, nodes = NodeLists(num_nodes).hosts(text, "names"), np.arange(num_nodes)
-    if len(listed) != num_nodes:
-        nodes = np.setdiff1d(nodes, parse_node_set(service, num_nodes, "service"))
-    if len(listed) != len(nodes):
-        expected = f"a name for each of {number_of(num_nodes, 'node')}"
-        if len(nodes) < num_nodes:
-            expected += f", or of {len(nodes):,} without the service nodes"
-        raise InputError(expected, field="names", found=number_of(len(listed), "name"))
-    require_each_once(listed, "names")
-    names = [""] * num_nodes
-    for node, name in zip(nodes.tolist(), listed, strict=True):
-        names[node] = name
-    return tuple(names)
-
-
-def require_each_once(names: Sequence[str], field: str) -> None:
-    """Raise `InputError` if a node is named twice."""
-    twice = next((name for name, count in Counter(names).items() if count > 1), None)
-    if twice is not None:
-        raise InputError("each node once", field=field, value=twice)
 
 
 def prism_of(torus: Torus, model: PrismModel, field: str) -> Prism:

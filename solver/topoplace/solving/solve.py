@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from operator import attrgetter
 from typing import Any, Protocol
 
 from topoplace import clock
@@ -19,6 +20,7 @@ from topoplace.kinds import State, kind_named
 from topoplace.result import RESULT_SCHEMA, Proof, Status
 from topoplace.result.several import Optima
 from topoplace.snapshot.free import free_of
+from topoplace.snapshot.held import facts_of
 from topoplace.snapshot.schema import Order, Snapshot, TreeObjective
 from topoplace.solving.outcome import WATCH_SECONDS, Bound, Incumbent, Number, Outcome, gap_of
 from topoplace.solving.registry import Method, Options, method_of
@@ -33,24 +35,34 @@ class Problem(Protocol):
         """What result documents call the problem: placement, allocation or mapping."""
 
 
+def called(problem: Any, method: Method, options: Options) -> Outcome:
+    """Run a method by calling it."""
+    return method.solver(problem, options)
+
+
+def snapshot_of(problem: Any) -> Any:
+    """Return the snapshot of a problem that has a state, or is one; None if it has none."""
+    return getattr(getattr(problem, "state", problem), "snapshot", None)
+
+
 @dataclass(frozen=True)
 class Frame:
     """One kind of problem.
 
     Attributes
     ----------
-    levels
-        Name and sense (``max`` or ``min``) of every level of the objective, of a problem.
-    run
-        Runs a method on a problem; most do no more than call it.
     worth
         The value of a solution on every level, None where a level does not apply.
     result, level
         The models of the result and of its levels.
     solution
         Makes the document of a solution.
+    levels
+        Name and sense (``max`` or ``min``) of every level of the objective, of a problem.
     instance
         Makes the document of a problem.
+    run
+        Runs a method on a problem; most do no more than call it.
     number
         Turns a figure into the form that the documents have.
     rule
@@ -60,23 +72,23 @@ class Frame:
     decisive
         Number of the level by which methods are compared, after all before it, of a problem.
     facts
-        What a result counts besides the levels, for tables.
+        What a result counts besides the levels, for tables; by default requests.
     overtime
         Seconds beyond the time limit after which a method that has reported a solution is ended.
     """
 
-    levels: Callable[[Any], Sequence[tuple[str, str]]]
-    run: Callable[[Any, Method, Options], Outcome]
     worth: Callable[[Any, Any], Sequence[Number | None]]
     result: type[Any]
     level: type[Any]
     solution: Callable[[Any, Any], Any]
-    instance: Callable[[Any], Any]
+    levels: Callable[[Any], Sequence[tuple[str, str]]] = attrgetter("levels")
+    instance: Callable[[Any], Any] = snapshot_of
+    run: Callable[[Any, Method, Options], Outcome] = called
     number: Callable[[Number], Any] = int
     rule: Callable[[Any], Mapping[str, Any]] = lambda problem: {}
     extra: Callable[[Any, Outcome], Mapping[str, Any]] = lambda problem, outcome: {}
     decisive: Callable[[Any], int] = lambda problem: 0
-    facts: Callable[[Any], Mapping[str, int | None]] = lambda result: {}
+    facts: Callable[[Any], Mapping[str, int | None]] = facts_of
     overtime: float = math.inf
 
 
@@ -97,7 +109,7 @@ def problem_of(instance: State | Problem, options: Options) -> Problem:
 
 def ordered_in(problem: Problem) -> Snapshot | None:
     """Return the snapshot of a problem if its requests start in an order, else None."""
-    snapshot = getattr(getattr(problem, "state", problem), "snapshot", None)
+    snapshot = snapshot_of(problem)
     ordered = isinstance(snapshot, Snapshot) and snapshot.order is not Order.VALUE
     return snapshot if ordered else None
 
@@ -108,11 +120,6 @@ def require_no_order(problem: Problem, what: str) -> None:
     if snapshot is not None:
         expected = f"value for {what}"
         raise InputError(expected, field="order", value=str(snapshot.order))
-
-
-def called(problem: Any, method: Method, options: Options) -> Outcome:
-    """Run a method by calling it."""
-    return method.solver(problem, options)
 
 
 def solve(

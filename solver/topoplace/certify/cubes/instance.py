@@ -6,7 +6,7 @@ import itertools
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -14,11 +14,9 @@ import numpy as np
 
 from topoplace.certify.candidates import candidates
 from topoplace.certify.report import RefusedError
-from topoplace.certify.sets import Hosts, hosts_of
+from topoplace.certify.sets import Hosts, NodeSets
 from topoplace.certify.value import require_value, value_of
 from topoplace.errors import number_of
-from topoplace.machine import parse_node_set
-from topoplace.machine.hostlist import NodeLists
 from topoplace.snapshot.schema import BY_SETS, CubesModel, Snapshot
 from topoplace.snapshot.schema import Request as RequestModel
 from topoplace.types import BoolArray
@@ -119,23 +117,13 @@ def read_instance(snapshot: Snapshot) -> Instance:
     num = model.cubes * math.prod(side)
     if num > MOST_CHIPS or math.prod(side) > MOST_IN_A_CUBE:
         raise RefusedError(f"{number_of(num, 'chip')} are too many, or {math.prod(side)} in a cube")
-    held = np.zeros(num, dtype=np.int64)
-    lists = NodeLists(max(1, len(snapshot.sets) + len(snapshot.queue)) * num)
-    for job in snapshot.running:
-        chips = lists.numbers(job.nodes, num, "running")
-        if not len(chips) or job.prism or job.patterns or job.takes:
-            raise RefusedError(f"running job {job.id} is none of a pod of cubes")
-        held[chips] += 1
-    if (held > 1).any():
-        raise RefusedError(f"two running jobs hold chip {int(held.argmax())}")
-    held[parse_node_set(snapshot.down, num, "down")] += 1
+    sets = NodeSets(snapshot, num)
+    _, free = sets.held_and_free(snapshot, "prism", "patterns", "takes")
     require_value(snapshot)
-    every = frozenset(range(num))
-    named = {name: frozenset(_chips(lists, text, num)) for name, text in snapshot.sets.items()}
     queue = tuple(
         replace(
             _request(one, side, num, value_of(one, snapshot.value)[0]),
-            allowed=_allowed(one, named, every, lists),
+            allowed=frozenset(None if own == sets.every else own for own in sets.of(one)),
         )
         for one in candidates(snapshot)
     )
@@ -146,23 +134,8 @@ def read_instance(snapshot: Snapshot) -> Instance:
         raise RefusedError("two jobs of the instance have one id")
     if snapshot.regions:
         raise RefusedError("a pod of cubes has no regions")
-    return Instance(side, held.reshape(model.cubes, -1) == 0, queue)
-
-
-def _chips(lists: NodeLists, text: str, num: int) -> list[int]:
-    return [int(chip) for chip in lists.numbers(text, num, "a set of chips")]
-
-
-def _allowed(
-    one: RequestModel, named: Mapping[str, Hosts], every: Hosts, lists: NodeLists
-) -> frozenset[Hosts | None]:
-    """Return the sets of chips of one of which a request has all; None for all there are."""
-    found = every if one.eligible is None else hosts_of(one.eligible, named, every)
-    if one.excluded is not None:
-        found -= frozenset(_chips(lists, one.excluded, len(every)))
-    texts = one.one_of or ()
-    sets = [found & hosts_of(text, named, every) for text in texts] if texts else [found]
-    return frozenset(None if own == every else own for own in sets)
+    is_free = np.isin(np.arange(num), [*free])
+    return Instance(side, is_free.reshape(model.cubes, -1), queue)
 
 
 def _request(model: RequestModel, side: Shape, num_chips: int, value: int) -> Request:

@@ -6,16 +6,17 @@ from collections import Counter
 from functools import cached_property
 from typing import Any
 
-from topoplace.certify.dragonfly.instance import Reading, read_dragonfly
+from topoplace.certify.dragonfly.instance import DragonflyInstance, pairs_of, read_dragonfly
 from topoplace.certify.dragonfly.oracle import DragonflyOracle
 from topoplace.certify.hierarchy.check import HierarchyPlacements
-from topoplace.certify.hierarchy.instance import Asked, Instance, Place, require_place
+from topoplace.certify.hierarchy.instance import Asked, Place
 from topoplace.certify.hierarchy.oracle import HierarchyOracle
 from topoplace.certify.hierarchy.rows import Rows
 from topoplace.certify.report import Claims, RefusedError
 from topoplace.errors import number_of
 from topoplace.machine.hostlist import NodeLists
 from topoplace.result import Interference
+from topoplace.result.placement import NodesPlacement
 
 
 class DragonflyPlacements(HierarchyPlacements):
@@ -24,24 +25,16 @@ class DragonflyPlacements(HierarchyPlacements):
     result: Any
 
     @cached_property
-    def _reading(self) -> Reading:
+    def _instance(self) -> DragonflyInstance:
         return read_dragonfly(self.result.instance)
-
-    @cached_property
-    def _instance(self) -> Instance:
-        return self._reading.inside
-
-    @property
-    def _is_strict(self) -> bool:
-        return bool(self.result.limits.interference is Interference.STRICT)
 
     def read(self) -> str:
         """Read the instance and return what it is."""
         if self.result.limits.interference is Interference.TOLERANT:
             raise RefusedError("interference is tolerant, which means nothing on a dragonfly")
-        reading, about = self._reading, super().read()
-        nodes = number_of(reading.per_group * reading.num_groups, "node")
-        return f"{nodes} in {number_of(reading.num_groups, 'group')}; {about}"
+        own, about = self._instance, super().read()
+        nodes = number_of(own.per_group * own.num_groups, "node")
+        return f"{nodes} in {number_of(own.num_groups, 'group')}; {about}"
 
     def follow(self, claims: Claims) -> bool:
         """Add the claims about the solution."""
@@ -51,39 +44,28 @@ class DragonflyPlacements(HierarchyPlacements):
         return holds
 
     def _started(self) -> list[tuple[Asked, Place]]:
-        """Return who starts where; raise unless each keeps the rules of its request.
+        """Return who starts where; nodes are free, and no two jobs have the same."""
+        self._left = {*self._instance.open}
+        return super()._started()
 
-        Nodes are free, and no two jobs have the same.
-        """
-        reading, found = self._reading, list[tuple[Asked, Place]]()
-        waiting = {asked.id: asked for asked in reading.inside.queue}
-        free, total = set(reading.free), reading.per_group * reading.num_groups
-        lists = NodeLists(total)
-        for own in self.result.solution.placements:
-            if own.request not in waiting:
-                raise RefusedError(f"{own.request} is no request that waits, or starts twice")
-            asked = waiting.pop(own.request)
-            nodes = {*lists.numbers(own.nodes, total, "nodes").tolist()}
-            if not nodes <= free:
-                raise RefusedError(f"{asked.id} has node {min(nodes - free)}, which is not free")
-            free -= nodes
-            place = [Counter(node // reading.per_host for node in nodes)]
-            try:
-                require_place(reading.inside, asked, place)
-            except RefusedError as error:
-                raise RefusedError(f"{asked.id}: {error}") from None
-            found.append((asked, place))
-        return found
+    def _place(self, asked: Asked, own: NodesPlacement, lists: NodeLists) -> Place:
+        total = self._instance.per_group * self._instance.num_groups
+        nodes = {*lists.numbers(own.nodes, total).tolist()}
+        if not nodes <= self._left:
+            raise RefusedError(f"node {min(nodes - self._left)} is not free")
+        self._left -= nodes
+        return [Counter(node // self._instance.per_host for node in nodes)]
 
     def _require_links(self) -> str:
         """Raise if two jobs use the links between two groups against the rule."""
-        if not self._is_strict:
+        if self.result.limits.interference is Interference.OFF:
             return "interference off: jobs may share links"
-        taken = {*self._reading.taken}
+        taken = {*self._instance.taken}
         for asked, [hosts] in self._started():
-            if asked.id in self._reading.silent:
+            if asked.silent:
                 continue
-            own = self._reading.pairs(host * self._reading.per_host for host in hosts)
+            nodes = (host * self._instance.per_host for host in hosts)
+            own = pairs_of(nodes, self._instance.per_group)
             if own & taken:
                 pair = " and ".join(map(str, min(own & taken)))
                 raise RefusedError(f"{asked.id} shares the links between groups {pair}")
@@ -94,10 +76,6 @@ class DragonflyPlacements(HierarchyPlacements):
     @cached_property
     def oracle(self) -> HierarchyOracle:
         """The oracle of groups and routers, and of links between groups under the strict rule."""
-        reading = self._reading
-        rows, queue = Rows(reading.inside), reading.inside.queue
-        if not self._is_strict:
-            return HierarchyOracle(rows, queue)
-        talks = tuple(asked.id not in reading.silent for asked in queue)
-        num, taken = reading.num_groups, reading.taken
-        return DragonflyOracle(rows, queue, talks=talks, num_groups=num, taken=taken)
+        is_strict = self.result.limits.interference is Interference.STRICT
+        kind = DragonflyOracle if is_strict else HierarchyOracle
+        return kind(Rows(self._instance), self._instance.queue)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
+from topoplace.certify.dragonfly.instance import DragonflyInstance, Pair
 from topoplace.certify.hierarchy.oracle import HierarchyOracle
 from topoplace.certify.packing import Covers, Prices
 from topoplace.types import IntArray
@@ -16,49 +17,40 @@ from topoplace.types import IntArray
 MOST_GROUPS = 6
 """Groups between which links have prices or are taken, up to which these count."""
 
-Pair = tuple[int, int]
-
 
 @dataclass(frozen=True)
 class DragonflyOracle(HierarchyOracle):
     """Requests that take links alone, as `certify.packing` asks for them.
 
-    Attributes
-    ----------
-    talks
-        By request whether it takes links.
-    taken
-        The pairs of groups whose links are in use.
+    Rows of links are those of the pairs of groups, in their order.
     """
 
-    talks: tuple[bool, ...] = ()
-    num_groups: int = 0
-    taken: frozenset[Pair] = frozenset()
+    @property
+    def dragonfly(self) -> DragonflyInstance:
+        """The instance."""
+        assert isinstance(self.table.instance, DragonflyInstance)
+        return self.table.instance
 
     @property
     def pairs(self) -> list[Pair]:
         """The pairs of groups, in the order of their rows."""
-        return list(itertools.combinations(range(self.num_groups), 2))
+        return list(itertools.combinations(range(self.dragonfly.num_groups), 2))
 
     @property
     def rows(self) -> Mapping[str, IntArray]:
         """Capacities by family."""
-        free = [int(pair not in self.taken) for pair in self.pairs]
+        free = [int(pair not in self.dragonfly.taken) for pair in self.pairs]
         return {**super().rows, "links": np.array(free, dtype=np.int64)}
 
     def may_replace(self, one: int, other: int) -> bool:
         """Return whether two requests ask for the same, and both take links or neither does."""
-        return self.talks[one] == self.talks[other] and super().may_replace(one, other)
-
-    def among(self, chosen: Sequence[tuple[int, int]]) -> DragonflyOracle:
-        """Return an oracle of some requests alone."""
-        talks = tuple(self.talks[other] for _, other in chosen)
-        return replace(self, requests=super().among(chosen).requests, talks=talks)
+        alike = self.requests[one].silent == self.requests[other].silent
+        return alike and super().may_replace(one, other)
 
     @cached_property
     def _rows_of_group(self) -> list[frozenset[int]]:
         """By group the rows of its hosts and pools."""
-        found: list[set[int]] = [set() for _ in range(self.num_groups)]
+        found: list[set[int]] = [set() for _ in range(self.dragonfly.num_groups)]
         of = self.table.instance.machine.domain_of[0]
         for place in self.table.places:
             found[int(of[place.hosts[0]])].update(place.rows.values())
@@ -74,7 +66,7 @@ class DragonflyOracle(HierarchyOracle):
         cost = {
             pair: 0 if price is None else int(price[k])
             for k, pair in enumerate(self.pairs)
-            if pair in self.taken or (price is not None and price[k])
+            if pair in self.dragonfly.taken or (price is not None and price[k])
         }
         others = {family: own for family, own in prices.rows.items() if family != "links"}
         plain = replace(prices, rows=others)
@@ -86,10 +78,11 @@ class DragonflyOracle(HierarchyOracle):
         for size in range(len(groups) + 1):
             for some in itertools.combinations(groups, size):
                 own = [pair for pair in itertools.combinations(some, 2) if pair in cost]
-                if not self.taken.intersection(own):
+                if not self.dragonfly.taken.intersection(own):
                     sets.append((sum(cost[pair] for pair in own), frozenset(some)))
         sets.sort(key=lambda one: (one[0], -len(one[1])))
-        limit = {q: gain for q, gain in found.items() if gain is not None and self.talks[q]}
+        talks = (q for q in found if not self.requests[q].silent)
+        limit = {q: gain for q in talks for gain in [found[q]] if gain is not None}
         best: dict[int, int] = {}
         done: list[frozenset[int]] = []
         for paid, inside in sets:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from typing import Any
 
 from topoplace.certify.hierarchy.free import FreeOracle, free_oracle
 from topoplace.certify.hierarchy.instance import (
@@ -65,22 +66,27 @@ class HierarchyPlacements(Packings[HierarchyResult]):
 
     def _started(self) -> list[tuple[Asked, Place]]:
         """Return who starts where; raise unless each keeps the rules of its request."""
-        by_id = {asked.id: asked for asked in self._instance.queue}
+        waiting = {asked.id: asked for asked in self._instance.queue}
         found: list[tuple[Asked, Place]] = []
         assert self.result.solution is not None
         lists = NodeLists()
         for own in self.result.solution.placements:
-            if own.request not in by_id or any(asked.id == own.request for asked, _ in found):
+            if own.request not in waiting:
                 raise RefusedError(f"{own.request} is no request that waits, or starts twice")
-            asked = by_id[own.request]
+            asked = waiting.pop(own.request)
             try:
-                place = place_of(asked, own, self._numbers, lists)
+                place = self._place(asked, own, lists)
                 require_place(self._instance, asked, place)
-                require_nodes(own, place, self._numbers)
             except RefusedError as error:
                 raise RefusedError(f"{own.request}: {error}") from None
             found.append((asked, place))
         return found
+
+    def _place(self, asked: Asked, own: Any, lists: NodeLists) -> Place:
+        """Return where a request is; raise if its nodes are others."""
+        place = place_of(asked, own, self._numbers, lists)
+        require_nodes(own, place, self._numbers)
+        return place
 
     @cached_property
     def _numbers(self) -> dict[str, int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -91,6 +91,7 @@ class Asked:
 
     `without` is its value on the level of requests without GPUs, where these count.
     `others` are the same parts with other eligible hosts: it may be placed as one of these, too.
+    The communication of one that is `silent` is ``none``.
     """
 
     id: str
@@ -101,6 +102,7 @@ class Asked:
     patterns: tuple[PatternUse, ...]
     without: int = 0
     others: tuple[tuple[Wanted, ...], ...] = ()
+    silent: bool = False
 
     @property
     def ways(self) -> tuple[tuple[Wanted, ...], ...]:
@@ -393,15 +395,8 @@ class Sets:
 
     def ways(self, asked: Asked, one_of: Sequence[str]) -> Asked:
         """Return a request that has all its hosts in one of several sets."""
-        found = []
-        for text in one_of:
-            here = hosts_of(text, self._sets, self._every)
-            own = [here if p.eligible is None else here & p.eligible for p in asked.parts]
-            pairs = zip(asked.parts, own, strict=True)
-            found.append(
-                tuple(replace(p, eligible=None if e == self._every else e) for p, e in pairs)
-            )
-        return replace(asked, parts=found[0], others=tuple(found[1:]))
+        sets = [hosts_of(text, self._sets, self._every) for text in one_of]
+        return kept_to(asked, sets, self._every)
 
     def of(self, part: Part, apart: Keys) -> Hosts | None:
         """Return the hosts that a part may have; None for all."""
@@ -415,6 +410,16 @@ class Sets:
             found = found.difference(*(self.taken.get(one, ()) for one in apart))
             self._known[key] = None if found == self._every else found
         return self._known[key]
+
+
+def kept_to(asked: Asked, sets: Iterable[Hosts], every: Hosts) -> Asked:
+    """Return a request that has all its hosts in one of several sets."""
+    found = []
+    for here in sets:
+        own = [here if p.eligible is None else here & p.eligible for p in asked.parts]
+        pairs = zip(asked.parts, own, strict=True)
+        found.append(tuple(replace(p, eligible=None if e == every else e) for p, e in pairs))
+    return replace(asked, parts=found[0], others=tuple(found[1:]))
 
 
 def _asked(
@@ -460,7 +465,8 @@ def _asked(
                 raise RefusedError(f"{request.id}: contiguous, and balanced")
             order = sets.in_order(request.contiguous)
             wanted = replace(wanted, order=order, spread=(machine.num_levels - 1, 1))
-        return Asked(request.id, nodes, value, (wanted,), (None,), patterns, without)
+        alone = (wanted,), (None,), patterns, without
+        return Asked(request.id, nodes, value, *alone, silent=not talks)
     own_rules = ("required", "preferred", "exclusive", "balance", "spread", "at_most", "apart")
     require_none(request, "takes", "segments", "eligible", "excluded", "contiguous", *own_rules)
     parts = [_wanted(part, machine, sets, request.id) for part in request.parts]
@@ -472,7 +478,8 @@ def _asked(
         shared = part.exclusive == parts[0].exclusive and part.apart == parts[0].apart
         if len(together) > 1 or not shared:
             raise RefusedError(f"{request.id}: parts that go together differ in their levels")
-    return Asked(request.id, nodes, value, tuple(parts), tuple(names), patterns, without)
+    several = tuple(parts), tuple(names), patterns, without
+    return Asked(request.id, nodes, value, *several, silent=not talks)
 
 
 def _level(machine: Hierarchy, name: str, request: str) -> int:

@@ -13,7 +13,7 @@ import numpy as np
 
 from topoplace.certify.candidates import candidates
 from topoplace.certify.report import RefusedError, require_none
-from topoplace.certify.sets import Hosts, hosts_of
+from topoplace.certify.sets import Hosts, NodeSets
 from topoplace.certify.value import require_value, value_of
 from topoplace.machine import Prism, Torus, parse_node_set, prism_links, scattered_links
 from topoplace.machine.hostlist import NodeLists
@@ -260,36 +260,24 @@ class _Kinds:
     """Which nodes requests may have: of a class, and of sets if they name some; each once."""
 
     def __init__(self, snapshot: Snapshot, classes: Sequence[str], node_class: IntArray) -> None:
-        self._node_class, self._every = node_class, frozenset(range(len(node_class)))
-        self._sets = {name: self._nodes(text) for name, text in snapshot.sets.items()}
-        self._down = self._nodes(snapshot.down)
+        self._node_class, self._sets = node_class, NodeSets(snapshot, len(node_class))
+        self._down = self._sets.numbers(snapshot.down)
         self.masks = [np.asarray(node_class == number) for number in range(len(classes))]
         self._known: dict[tuple[int, Hosts], int] = {}
 
-    def _nodes(self, text: str) -> Hosts:
-        return frozenset(parse_node_set(text, len(self._node_class), "a set").tolist())
-
     def of(self, request: RequestModel, class_idx: int) -> list[int]:
         """Return the numbers of the kinds of a request: it has all its nodes of one of them."""
-        found = self._every
-        if request.eligible is not None:
-            found = hosts_of(request.eligible, self._sets, self._every)
-        if request.excluded is not None:
-            found -= self._nodes(request.excluded)
-        if request.one_of is None:
-            return [self._number(class_idx, found)]
-        sets = (hosts_of(text, self._sets, self._every) for text in request.one_of)
-        return [self._number(class_idx, found & own) for own in sets]
+        return [self._number(class_idx, own) for own in self._sets.of(request)]
 
     def near(self, request: RequestModel, torus: Torus) -> tuple[int, frozenset[int]] | None:
         """Return how many routers a request has near its prism, and which count: not down."""
         if request.near is None:
             return None
-        nodes = hosts_of(request.near.of, self._sets, self._every) - self._down
+        nodes = self._sets.named(request.near.of) - self._down
         return request.near.routers, frozenset(node // torus.nodes_per_router for node in nodes)
 
     def _number(self, class_idx: int, found: Hosts) -> int:
-        if found == self._every:
+        if found == self._sets.every:
             return class_idx
         if (class_idx, found) not in self._known:
             self._known[class_idx, found] = len(self.masks)

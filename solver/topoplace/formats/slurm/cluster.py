@@ -63,7 +63,7 @@ from topoplace.snapshot.schema import (
     TorusModel,
     TreeModel,
 )
-from topoplace.snapshot.state import MAX_SEGMENTS, node_names, prepare
+from topoplace.snapshot.state import MAX_SEGMENTS, prepare
 
 _OF_TREES: dict[str, Any] = {"patterns": None, "communication": Communication.STRICT}
 
@@ -365,7 +365,7 @@ def _leaf_level(machine: SlurmMachine) -> str | None:
 
 def _names_of(machine: SlurmMachine) -> tuple[str, ...]:
     if isinstance(machine, TorusModel):
-        return tuple(filter(None, node_names(machine)))
+        return tuple(filter(None, machine.node_names))
     return hierarchy_of(machine).host_names
 
 
@@ -412,7 +412,7 @@ def _node_set(machine: SlurmMachine, names: Iterable[str]) -> str:
     if not isinstance(machine, TorusModel):
         return format_host_list(names)
     wanted = set(names)
-    return format_node_set(k for k, name in enumerate(node_names(machine)) if name in wanted)
+    return format_node_set(k for k, name in enumerate(machine.node_names) if name in wanted)
 
 
 def _running_on(machine: SlurmMachine, job: RunningJob, hosts: Sequence[str]) -> RunningJob:

@@ -20,9 +20,10 @@ from topoplace.machine.hostlist import (
     format_host_list,
     format_node_set,
     parse_node_set,
+    require_each_once,
 )
 from topoplace.snapshot.schema import AnchoredModel, TorusModel
-from topoplace.snapshot.state import node_names, require_each_once, torus_of
+from topoplace.snapshot.state import torus_of
 from topoplace.types import BoolArray
 
 Xyz = tuple[int, int, int]
@@ -127,7 +128,7 @@ _MAX_RING = 16
 def regions_of(torus: TorusModel) -> list[Region]:
     """Return the nodes of a torus as regions, as few as growing boxes from the first cell make."""
     shape = (torus.shape[0], torus.shape[1], torus.shape[2])
-    names: Names = np.array(node_names(torus), dtype=object).reshape(shape)
+    names: Names = np.array(torus.node_names, dtype=object).reshape(shape)
     left = ~_without_node(names)
     found = []
     while left.any():

@@ -6,17 +6,16 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from topoplace.packing.budget import Budget
 from topoplace.packing.positions import Positions
 from topoplace.packing.problem import PackingProblem
 from topoplace.packing.twice import Twice
 from topoplace.placement.cubes.packing import CubesPacking, unpooled
 from topoplace.placement.cubes.problem import CubesProblem, Placed, placement_of
-from topoplace.placement.engine import Packed, solved
+from topoplace.placement.engine import Packed, exact
 from topoplace.placement.order import Ends
 from topoplace.result.certificate import PlacedPart, Share
 from topoplace.snapshot.cubes_state import prepare_cubes
-from topoplace.solving import Options, Outcome, register
+from topoplace.solving import register
 
 
 class LaterOnCubes(Ends):
@@ -73,8 +72,4 @@ def packed(problem: CubesProblem) -> Packed:
     return Packed(packing, partial(unpooled, packing), later=lambda: LaterOnCubes(problem))
 
 
-@register("cubes", "exact")
-def exact(problem: CubesProblem, options: Options) -> Outcome:
-    """Place to proven optimality, or as near as the time limit allows."""
-    budget = Budget(options.time_limit)
-    return solved(problem, packed(problem), options, budget)
+register("cubes", "exact")(exact)

@@ -13,13 +13,10 @@ from topoplace.machine import format_node_set
 from topoplace.machine.cubes import Cubes, Extents
 from topoplace.result.placement import CubesLevel, CubesPlacement, CubesResult, CubesSolution
 from topoplace.snapshot.cubes_state import CubesRequest, CubesState
-from topoplace.snapshot.held import facts_of
 from topoplace.snapshot.schema import PrismModel
 from topoplace.solving.registry import Options
-from topoplace.solving.solve import Frame, called
-from topoplace.types import BoolArray, IntArray
-
-LEVELS = (("nodes", "max"), ("free_cubes", "max"))
+from topoplace.solving.solve import Frame
+from topoplace.types import BoolArray, IntArray, Levels
 
 
 @dataclass(frozen=True)
@@ -41,6 +38,7 @@ class CubesProblem:
 
     state: CubesState
     kind: ClassVar[str] = "cubes"
+    levels: ClassVar[Levels] = (("nodes", "max"), ("free_cubes", "max"))
 
     @property
     def machine(self) -> Cubes:
@@ -152,13 +150,4 @@ def _solution(problem: CubesProblem, started: Started) -> CubesSolution:
     return CubesSolution(placements=[placement_of(problem, placed) for placed in order])
 
 
-FRAME = Frame(
-    lambda problem: LEVELS,
-    called,
-    CubesProblem.worth,
-    CubesResult,
-    CubesLevel,
-    _solution,
-    lambda problem: problem.state.snapshot,
-    facts=facts_of,
-)
+FRAME = Frame(CubesProblem.worth, CubesResult, CubesLevel, _solution)

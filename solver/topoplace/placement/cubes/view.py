@@ -10,7 +10,7 @@ import numpy as np
 from topoplace.errors import number_of
 from topoplace.machine import format_node_set, parse_node_set
 from topoplace.placement.cubes.problem import CubesProblem, Room
-from topoplace.report.domains import Boxes
+from topoplace.report.domains import Boxes, numbered_boxes
 from topoplace.report.view import View
 from topoplace.result.base import Start
 from topoplace.snapshot.cubes_state import CubesRequest
@@ -84,6 +84,5 @@ class CubesView(View):
     def tiles(self) -> Boxes:
         """A box for every cube."""
         machine = self.state.machine
-        names = [f"cube {cube}" for cube in range(machine.num_cubes)]
         cube_of = np.repeat(np.arange(machine.num_cubes), machine.volume)
-        return Boxes(("cube", "chip"), [names], cube_of[None])
+        return numbered_boxes(("cube", "chip"), cube_of)

@@ -8,9 +8,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from topoplace.explicit.levels import LevelsModel
-from topoplace.explicit.model import Model
+from topoplace.explicit.levels import model_of as on_levels
 from topoplace.machine import parse_node_set
-from topoplace.placement.dragonfly.problem import DragonflyProblem, Started
+from topoplace.placement.dragonfly.problem import DragonflyProblem
+from topoplace.placement.hierarchy.problem import Placed, Started
+from topoplace.result.placement import NodesPlacement
 from topoplace.types import IntArray
 
 if TYPE_CHECKING:
@@ -27,22 +29,19 @@ class LinkedModel(LevelsModel):
         By request and two groups, the variable for nodes in both.
     """
 
-    dragonfly: DragonflyProblem = field(kw_only=True)
+    problem: DragonflyProblem
     both: dict[tuple[int, int, int], int] = field(default_factory=dict)
 
     def build(self) -> None:
         """Add variables and rows; no links between two groups are of two requests."""
         super().build()
-        model, taken = self.model, self.dragonfly.state.taken_pairs
+        model, taken = self.model, self.problem.dragonfly.taken_pairs
         by_pair: dict[tuple[int, int], list[int]] = defaultdict(list)
         for q, request in enumerate(self.problem.requests):
             own = sorted(d for one, _, level, d in self.used if (one, level) == (q, 0))
-            for g, h in (
-                itertools.combinations(own, 2) if self.dragonfly.uses_links(request) else ()
-            ):
-                v = self.both[q, g, h] = model.variable(
-                    f"{model.variables[self.start[q]]}_g{g}_g{h}"
-                )
+            name = model.variables[self.start[q]]
+            for g, h in itertools.combinations(own, 2) if self.problem.uses_links(request) else ():
+                v = self.both[q, g, h] = model.variable(f"{name}_g{g}_g{h}")
                 ends = dict.fromkeys((self.used[q, 0, 0, d] for d in (g, h)), -1)
                 model.add(f"both_{model.variables[v]}", ends | {v: 1}, ">=", -1)
                 by_pair[g, h].append(v)
@@ -57,19 +56,13 @@ class LinkedModel(LevelsModel):
             values[v] = min(values[self.used[q, 0, 0, d]] for d in (g, h))
         return values
 
+    def placed(self, placement: NodesPlacement) -> Placed:
+        """Return where a request of a solution is."""
+        host_of = self.problem.dragonfly.host_of
+        nodes = parse_node_set(placement.nodes, len(host_of), "nodes")
+        return (Counter(host_of[nodes].tolist()),)
 
-def model_of(own: Chosen) -> LinkedModel:
+
+def model_of(own: Chosen) -> LevelsModel:
     """Return the model of a level of a placement, with the solution if a result has one."""
-    problem = own.problem
-    assert isinstance(problem, DragonflyProblem)
-    started = None
-    if own.result is not None and own.result.solution is not None:
-        number, state = {r.id: q for q, r in enumerate(problem.requests)}, problem.state
-        started = {
-            number[one.request]: (Counter(state.host_of[nodes].tolist()),)
-            for one in own.result.solution.placements
-            for nodes in [parse_node_set(one.nodes, len(state.host_of), "nodes")]
-        }
-    found = LinkedModel(problem.hierarchy, Model([own.title]), dragonfly=problem)
-    found.complete(own, started)
-    return found
+    return on_levels(own, LinkedModel)

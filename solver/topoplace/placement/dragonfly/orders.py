@@ -17,6 +17,7 @@ from topoplace.machine.dragonfly import Dragonfly
 from topoplace.placement.dragonfly.problem import DragonflyProblem
 from topoplace.placement.hierarchy.heuristics.fits import best_split
 from topoplace.placement.hierarchy.heuristics.queue import asks_only
+from topoplace.placement.hierarchy.problem import Placed, Started
 from topoplace.solving import Options, Outcome, register
 from topoplace.types import BoolArray, IntArray
 
@@ -48,16 +49,12 @@ def few_groups(machine: Dragonfly, may: BoolArray, taken: BoolArray, num: int) -
     """
     nodes = may.reshape(machine.num_groups, machine.per_group, -1)
     free = nodes.sum(axis=(1, 2))
-    best = None
-    for first in (
-        [None] if free.max() >= num else np.argsort(-free, kind="stable")[:MOST_TRIED].tolist()
-    ):
+    best, tried = None, 1 if free.max() >= num else MOST_TRIED
+    for first in np.argsort(-free, kind="stable")[:tried].tolist():
         found, left, open_to_all = list[int](), num, free > 0
         while left > 0 and open_to_all.any():
             enough = np.flatnonzero(open_to_all & (free >= left))
-            group = (
-                int(np.where(open_to_all, free, 0).argmax()) if found or first is None else first
-            )
+            group = int(np.where(open_to_all, free, 0).argmax()) if found else first
             if len(enough):
                 group = int(enough[free[enough].argmin()])
             found.append(group)
@@ -82,13 +79,11 @@ Choice = Callable[[BoolArray, BoolArray, int], IntArray | None]
 """Returns nodes, called with those that may be had, the pairs of groups in use, and how many."""
 
 
-def served(
-    problem: DragonflyProblem, queue: Iterable[int], choose: Choice
-) -> dict[int, tuple[Counter[int], ...]]:
+def served(problem: DragonflyProblem, queue: Iterable[int], choose: Choice) -> Started:
     """Return what starts if requests are served in an order, each with the nodes of a choice."""
-    state, machine = problem.state, problem.state.machine
+    state, machine = problem.dragonfly, problem.dragonfly.machine
     left, taken = state.free.copy(), state.taken_pairs.copy()
-    started: dict[int, tuple[Counter[int], ...]] = {}
+    started: dict[int, Placed] = {}
     for idx in queue:
         request = problem.requests[idx]
         part, strict = request.parts[0], problem.uses_links(request)
@@ -100,7 +95,7 @@ def served(
         nodes = choose(may, taken if strict else np.zeros_like(taken), request.nodes)
         if nodes is None:
             continue
-        groups = np.unique(nodes // machine.nodes_per_router // machine.per_group)
+        groups = machine.groups_of(nodes)
         if strict:
             if any(taken[pair] for pair in itertools.combinations(groups.tolist(), 2)):
                 continue
@@ -110,31 +105,20 @@ def served(
     return started
 
 
-def by_priority(problem: DragonflyProblem) -> dict[int, tuple[Counter[int], ...]]:
+def by_priority(problem: DragonflyProblem) -> Started:
     """Return what starts in few groups, the most value per node first, then the largest."""
-    order = sorted(
-        range(len(problem.requests)),
-        key=lambda q: (
-            -problem.requests[q].value / problem.requests[q].nodes,
-            -problem.requests[q].nodes,
-        ),
-    )
-    return served(problem, order, partial(few_groups, problem.state.machine))
+    each = [(-one.value / one.nodes, -one.nodes) for one in problem.requests]
+    order = sorted(range(len(each)), key=each.__getitem__)
+    return served(problem, order, partial(few_groups, problem.dragonfly.machine))
 
 
-@register("dragonfly", "few-groups")
-def _in_few_groups(problem: DragonflyProblem, options: Options) -> Outcome:
-    choose = partial(few_groups, problem.state.machine)
-    return Outcome(served(problem, range(len(problem.requests)), choose))
+def _placed(name: str, problem: DragonflyProblem, options: Options) -> Outcome:
+    machine, every = problem.dragonfly.machine, range(len(problem.requests))
+    if name == "few-groups":
+        return Outcome(served(problem, every, partial(few_groups, machine)))
+    nodes = along(machine, name, np.random.default_rng(options.seed))
+    return Outcome(served(problem, every, lambda may, taken, num: nodes[may[nodes]][:num]))
 
 
-def _add(name: str) -> None:
-    @register("dragonfly", name)
-    def method(problem: DragonflyProblem, options: Options) -> Outcome:
-        nodes = along(problem.state.machine, name, np.random.default_rng(options.seed))
-        every = range(len(problem.requests))
-        return Outcome(served(problem, every, lambda may, taken, num: nodes[may[nodes]][:num]))
-
-
-for _name in ("contiguous", "random-routers", "random-groups", "group-round-robin"):
-    _add(_name)
+for _name in ("few-groups", "contiguous", "random-routers", "random-groups", "group-round-robin"):
+    register("dragonfly", _name)(partial(_placed, _name))

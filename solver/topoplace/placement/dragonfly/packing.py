@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -19,11 +19,11 @@ from topoplace.packing.first_prices import of_nodes
 from topoplace.packing.problem import NO_VALUE, Priced, Query, Subproblem
 from topoplace.placement.dragonfly.orders import MOST_TRIED, by_priority
 from topoplace.placement.dragonfly.problem import DragonflyProblem
-from topoplace.placement.engine import Packed, solved
+from topoplace.placement.engine import Packed, exact
 from topoplace.placement.hierarchy.layout import Layout
 from topoplace.placement.hierarchy.packing import Candidate, HierarchyPacking
 from topoplace.snapshot.hierarchy_state import HierarchyRequest
-from topoplace.solving import Options, Outcome, register
+from topoplace.solving import register
 from topoplace.types import FloatArray, IntArray
 
 MOST_GROUPS = 6
@@ -39,6 +39,8 @@ class DragonflyPacking(HierarchyPacking):
     hierarchy. Where jobs may share links, nobody takes of them.
     """
 
+    hierarchy: DragonflyProblem
+
     def __init__(
         self,
         problem: DragonflyProblem,
@@ -46,15 +48,15 @@ class DragonflyPacking(HierarchyPacking):
         left: IntArray | None = None,
         requests: Sequence[HierarchyRequest] | None = None,
     ) -> None:
-        super().__init__(problem.hierarchy, layout, left, requests)
-        self.dragonfly, self.first_pair = problem, len(self.layout.capacities)
-        self._num_groups = problem.state.machine.num_groups
+        super().__init__(problem, layout, left, requests)
+        self.first_pair = len(self.layout.capacities)
+        self._num_groups = problem.dragonfly.machine.num_groups
         self._pairs = np.zeros((self._num_groups,) * 2, dtype=np.int64)
         upper = np.triu_indices(self._num_groups, 1)
         self._pairs[upper] = np.arange(len(upper[0])) + self.first_pair
         self._pairs += self._pairs.T
         if left is None:
-            free = (~problem.state.taken_pairs[upper]).astype(np.int64)
+            free = (~problem.dragonfly.taken_pairs[upper]).astype(np.int64)
             self.capacities = np.concatenate([self.capacities, free])
         families = {"links": slice(self.first_pair, len(self.capacities))}
         self.families = dict(self.layout.families) | families
@@ -77,9 +79,7 @@ class DragonflyPacking(HierarchyPacking):
                 return None
             prices[: len(found[0])] = found[0]
             return prices, found[1]
-        left = self.capacities[: self.num_covers]
-        of_group = np.bincount(self.group_of_row, weights=left, minlength=self._num_groups)
-        room = np.sort(of_group)[::-1].cumsum()
+        room = np.sort(self.room)[::-1].cumsum()
         may = [q for q in range(len(self.names)) if q not in sub.excluded]
         nodes = np.array([self.requests[q].nodes for q in may], dtype=np.int64)
         groups = 1 + np.searchsorted(room, nodes) if sub.level else None
@@ -91,10 +91,16 @@ class DragonflyPacking(HierarchyPacking):
     def group_of_row(self) -> IntArray:
         """The group of every row of hosts and pools, 0 if it is empty; shape ``(num_covers,)``."""
         found = np.zeros(self.num_covers, dtype=np.int64)
-        of = self.layout.machine.domain_of[0]
         for row in np.flatnonzero(self.layout.capacities[: self.num_covers]).tolist():
-            found[row] = of[self.layout.nodes[self.layout.leaf_of_row(row)[0]].hosts[0]]
+            found[row] = self.group_of_leaf(self.layout.leaf_of_row(row)[0])
         return found
+
+    @cached_property
+    def room(self) -> FloatArray:
+        """What is left in every group, shape ``(num_groups,)``."""
+        left = self.capacities[: self.num_covers]
+        found = np.bincount(self.group_of_row, weights=left, minlength=self._num_groups)
+        return found.astype(np.float64)
 
     # ---- candidates
 
@@ -122,44 +128,35 @@ class DragonflyPacking(HierarchyPacking):
         If more than `MOST_GROUPS` groups matter, `best` leaves links out, as the checker does.
         """
         found = super().price(row_prices, query)
-        links = row_prices[self.first_pair :]
         barred = self.capacities[self.first_pair :] == 0
-        matter = np.flatnonzero((links > 0) | barred) + self.first_pair
-        if not len(matter) or not any(self._uses_links):
+        by_row = np.append(np.where(barred, -1, row_prices[self.first_pair :]), 0)
+        cost = by_row[np.where(self._pairs > 0, self._pairs - self.first_pair, -1)]
+        groups = np.flatnonzero(cost.any(axis=0)).tolist()
+        if not groups or not any(self._uses_links):
             return found
-        groups = np.unique(np.argwhere(np.isin(self._pairs, matter))).tolist()
-        by_row = np.where(barred, -1, links)
-        cost = np.where(self._pairs > 0, by_row[np.maximum(0, self._pairs - self.first_pair)], 0)
         exact, kinds = len(groups) <= MOST_GROUPS, self.kinds
         known: dict[object, _Column | None] = {}
         for q, columns in enumerate(found.columns):
             if columns and self._uses_links[q]:
                 key = kinds[q], frozenset((c.row, c.inside) for c in query.covers_of.get(q, ()))
                 if key not in known:
-                    own = _Closing(self, q, row_prices, query, cost)
+                    covers = tuple(replace(c, request_idx=0) for c in query.covers_of.get(q, ()))
+                    alone = Query(query.weights, 1, covers)
+                    own = _Closing(self, q, row_prices[: self.first_pair], alone, cost)
                     known[key] = own.best(columns[0], groups) if exact else own.some(columns[0])
                 best = known[key]
-                found.columns[q] = (
-                    [] if best is None else [(best[0], replace(best[1], request_idx=q))]
-                )
+                own_column = [] if best is None else [(best[0], replace(best[1], request_idx=q))]
+                found.columns[q] = own_column
                 if exact:
                     found.best[q] = NO_VALUE if best is None else best[0]
         return found
-
-    def without(self, closed: frozenset[int], q: int) -> HierarchyPacking:
-        """Return the packing of one request in which some groups have no nodes."""
-        left = self.capacities[: self.first_pair].copy()
-        left[: self.num_covers][np.isin(self.group_of_row, [*closed])] = 0
-        own = HierarchyPacking(self.hierarchy, self.layout, left, [self.requests[q]])
-        own.deadline = self.deadline
-        return own
 
     def starts(self, deadline: float) -> Iterator[list[Candidate]]:
         """Yield the placement in few groups, then those of a hierarchy; all filled up.
 
         Jobs that share links are left out before.
         """
-        own = [self.candidates(by_priority(self.dragonfly))] if self._is_whole else []
+        own = [self.candidates(by_priority(self.hierarchy))] if self._is_whole else []
         for found in itertools.chain(own, super().starts(deadline)):
             kept = self._kept(found)
             yield kept
@@ -178,35 +175,25 @@ class DragonflyPacking(HierarchyPacking):
                 found.append(one)
         return sorted(found)
 
-    def _of(self, kept: Sequence[int], left: IntArray) -> DragonflyPacking:
-        requests = [self.requests[q] for q in kept]
-        found = DragonflyPacking(self.dragonfly, self.layout, left, requests)
-        found.deadline = self.deadline
-        return found
 
-
+@dataclass(frozen=True)
 class _Closing:
     """Best candidates of a request when links between groups have prices, or are taken.
 
-    Parameters
+    Attributes
     ----------
+    prices, query
+        Of the request alone, without links.
     cost
         The price of the links between two groups, -1 where they are taken; shape
         ``(num_groups, num_groups)``.
     """
 
-    def __init__(
-        self,
-        packing: DragonflyPacking,
-        q: int,
-        row_prices: IntArray,
-        query: Query,
-        cost: IntArray,
-    ) -> None:
-        self._packing, self._q, self._cost = packing, q, cost
-        self._prices = row_prices[: packing.first_pair]
-        covers = tuple(replace(c, request_idx=0) for c in query.covers_of.get(q, ()))
-        self._query = Query(query.weights, 1, covers)
+    packing: DragonflyPacking
+    q: int
+    prices: IntArray
+    query: Query
+    cost: IntArray
 
     def best(self, root: _Column, groups: Sequence[int]) -> _Column | None:
         """Return the best candidate, where links matter between a few groups alone.
@@ -214,8 +201,8 @@ class _Closing:
         It has nodes in some of these and in no others, so it is the best one if the others are
         closed, for one of the sets of groups that may be together.
         """
-        at = np.ix_(*[self._packing.groups(root[1])] * 2)
-        if not self._cost[at].any():
+        at = np.ix_(*[self.packing.groups(root[1])] * 2)
+        if not self.cost[at].any():
             return root
         best: _Column | None = None
         tried: list[set[int]] = []
@@ -226,10 +213,8 @@ class _Closing:
                 continue
             tried.append(inside)
             found = self._without(frozenset(groups) - inside)
-            if found is not None:
-                gain = found[0] - self._paid(self._packing.groups(found[1]))
-                if best is None or gain > best[0]:
-                    best = gain, found[1]
+            if found is not None and (best is None or found[0] > best[0]):
+                best = found
         return best
 
     def some(self, column: _Column) -> _Column | None:
@@ -238,13 +223,11 @@ class _Closing:
         These are chosen in turn, first those in which a candidate without links has the most nodes,
         then the emptiest; if they lack room, one of the emptiest comes before the others.
         """
-        packing, num_groups = self._packing, len(self._cost)
+        packing, room = self.packing, self.packing.room
         groups = packing.groups(column[1])
-        if (self._cost[np.ix_(groups, groups)] >= 0).all():
-            return column[0] - self._paid(groups), column[1]
-        left = packing.capacities[: packing.num_covers]
-        room = np.bincount(packing.group_of_row, weights=left, minlength=num_groups)
-        own = np.zeros(num_groups, dtype=np.int64)
+        if (self.cost[np.ix_(groups, groups)] >= 0).all():
+            return self._less_paid(column)
+        own = np.zeros(len(room), dtype=np.int64)
         for _, leaf, units in column[1].uses:
             own[packing.group_of_leaf(leaf)] += units
         order = np.lexsort((-room, -own)).tolist()
@@ -252,26 +235,35 @@ class _Closing:
         for first in (order[0], *emptiest):
             inside = list[int]()
             for group in (first, *order):
-                if group not in inside and (self._cost[group, inside] >= 0).all():
+                if group not in inside and (self.cost[group, inside] >= 0).all():
                     inside.append(group)
-            if room[inside].sum() >= packing.requests[self._q].nodes:
-                found = self._without(frozenset(range(num_groups)) - {*inside})
+            if room[inside].sum() >= packing.requests[self.q].nodes:
+                found = self._without(frozenset(range(len(room))) - {*inside})
                 if found is not None:
-                    return found[0] - self._paid(packing.groups(found[1])), found[1]
+                    return found
         return None
 
     def _together(self, groups: Sequence[int]) -> Iterator[tuple[int, set[int]]]:
         for size in range(len(groups) + 1):
             for inside in itertools.combinations(groups, size):
-                if (self._cost[np.ix_(inside, inside)] >= 0).all():
+                if (self.cost[np.ix_(inside, inside)] >= 0).all():
                     yield self._paid(inside), set(inside)
 
     def _paid(self, groups: Sequence[int]) -> int:
-        return int(self._cost[np.ix_(groups, groups)].sum()) // 2
+        return int(self.cost[np.ix_(groups, groups)].sum()) // 2
 
     def _without(self, closed: frozenset[int]) -> _Column | None:
-        found = self._packing.without(closed, self._q).price(self._prices, self._query).columns[0]
-        return found[0] if found else None
+        """Return the best candidate where some groups have no nodes, for what it gains."""
+        whole = self.packing
+        left = whole.capacities[: whole.first_pair].copy()
+        left[: whole.num_covers][np.isin(whole.group_of_row, [*closed])] = 0
+        own = HierarchyPacking(whole.hierarchy, whole.layout, left, [whole.requests[self.q]])
+        own.deadline = whole.deadline
+        found = own.price(self.prices, self.query).columns[0]
+        return self._less_paid(found[0]) if found else None
+
+    def _less_paid(self, column: _Column) -> _Column:
+        return column[0] - self._paid(self.packing.groups(column[1])), column[1]
 
 
 def packed(problem: DragonflyProblem) -> Packed:
@@ -280,7 +272,4 @@ def packed(problem: DragonflyProblem) -> Packed:
     return Packed(packing, packing.started)
 
 
-@register("dragonfly", "exact")
-def exact(problem: DragonflyProblem, options: Options) -> Outcome:
-    """Place to proven optimality, or as near as the time limit allows."""
-    return solved(problem, packed(problem), options, Budget(options.time_limit))
+register("dragonfly", "exact")(exact)

@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 from topoplace.errors import InputError
 from topoplace.machine.hostlist import expand_host_list, format_host_list, format_node_set
-from topoplace.result.dragonfly import DragonflyModel, network_of, node_names
+from topoplace.result.dragonfly import DragonflyModel, network_of
 from topoplace.snapshot.hierarchy_state import hierarchy_of
 from topoplace.snapshot.schema import Snapshot, TreeModel
 
 _LEVELS = {"leaf": "router", "switch1": "group"}
 _OF_LEVELS = ("level", "required", "preferred", "exclusive", "balance")
-
-
-def of_switches(found: TreeModel | Snapshot) -> DragonflyModel | Snapshot:
-    """Return a switch tree, or a snapshot of one, as a dragonfly."""
-    if isinstance(found, Snapshot):
-        return on_dragonfly(found)
-    if not isinstance(found, TreeModel):
-        raise InputError("a switch tree, for a dragonfly", field="--to", found=found.kind)
-    return dragonfly_of_tree(found)
 
 
 def dragonfly_of_tree(tree: TreeModel) -> DragonflyModel:
@@ -44,15 +36,13 @@ def dragonfly_of_tree(tree: TreeModel) -> DragonflyModel:
         expected = "one switch right above each leaf switch, that of its group"
         wrong = next(one for one in routers if found.count(one) != 1)
         raise InputError(expected, field="machine.switches", value=wrong)
-    size = max(map(len, groups.values()))
-    each = max(map(len, routers.values()))
-    names, missing, node = list[str](), list[int](), 0
-    for own in groups.values():
-        for one in [*own, *[None] * (size - len(own))]:
-            nodes = [] if one is None else routers[one]
-            names += nodes
-            missing += range(node + len(nodes), node + each)
-            node += each
+    size, each = max(map(len, groups.values())), max(map(len, routers.values()))
+    names, missing = list[str](), list[int]()
+    padded = (own + [""] * (size - len(own)) for own in groups.values())
+    rows = [routers.get(one, []) for own in padded for one in own]
+    for first, nodes in zip(itertools.count(0, each), rows):
+        names += nodes
+        missing += range(first + len(nodes), first + each)
     model = DragonflyModel(
         kind="dragonfly",
         name=tree.name,
@@ -67,28 +57,29 @@ def dragonfly_of_tree(tree: TreeModel) -> DragonflyModel:
     return model
 
 
-def on_dragonfly(snapshot: Snapshot) -> Snapshot:
-    """Return a snapshot of such a tree as one of its dragonfly: nodes are numbers there."""
-    machine = dragonfly_of_tree(snapshot.on(TreeModel, "a switch tree"))
-    number = {name: node for node, name in enumerate(node_names(machine)) if name}
+def of_switches(found: TreeModel | Snapshot) -> DragonflyModel | Snapshot:
+    """Return a switch tree, or a snapshot of one, as a dragonfly, on which nodes are numbers."""
+    if not isinstance(found, Snapshot):
+        return dragonfly_of_tree(
+            found.only(TreeModel, "a switch tree, for a dragonfly", field="--to")
+        )
+    machine = dragonfly_of_tree(found.on(TreeModel, "a switch tree"))
+    number = {name: node for node, name in enumerate(machine.node_names) if name}
 
     def nodes(text: str) -> str:
         return format_node_set(number[host] for host in (expand_host_list(text) if text else ()))
 
     def translated(value: Any, key: str = "") -> Any:
-        """Return a field of a job with the names that levels have on a dragonfly."""
-        if isinstance(value, dict):
-            return {name: translated(own, name) for name, own in value.items()}
+        """Return a field with numbers of nodes, and with the names that levels have."""
+        if isinstance(value, dict):  # what is planned is for reservations, which are not offered
+            return {name: translated(own, name) for name, own in value.items() if name != "planned"}
         if isinstance(value, list):
             return [translated(own) for own in value]
-        if key in ("nodes", "excluded") and isinstance(value, str):
+        if key in ("nodes", "excluded", "down") and isinstance(value, str):
             return nodes(value)
         return _LEVELS.get(value, value) if key in _OF_LEVELS else value
 
-    document = snapshot.model_dump(mode="json", by_alias=True, exclude_none=True)
-    for job in (*document["running"], *document["queue"]):
-        job.pop("planned", None)  # is for orders with reservations, which are not offered
-    document |= {name: translated(document[name]) for name in ("running", "queue")}
-    document |= {"machine": machine, "down": nodes(snapshot.down)}
-    document["sets"] = {name: nodes(text) for name, text in snapshot.sets.items()}
+    rest: dict[str, Any] = {"by_alias": True, "exclude_none": True, "exclude": {"machine", "sets"}}
+    document = translated(found.model_dump(mode="json", **rest)) | {"machine": machine}
+    document["sets"] = {name: nodes(text) for name, text in found.sets.items()}
     return Snapshot.model_validate(document)

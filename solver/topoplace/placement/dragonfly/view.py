@@ -14,40 +14,22 @@ from topoplace.placement.dragonfly.orders import by_priority
 from topoplace.placement.dragonfly.problem import DragonflyProblem
 from topoplace.placement.hierarchy.heuristics.fits import tree_best_fit
 from topoplace.placement.hierarchy.heuristics.queue import serve
-from topoplace.report.domains import Boxes
-from topoplace.report.figure import entry, greys_of
-from topoplace.report.tiles import (
-    HIGH,
-    RIM,
-    TEXT,
-    add_lines,
-    add_shapes,
-    job_colour,
-)
+from topoplace.report.domains import Boxes, numbered_boxes
+from topoplace.report.figure import jobs_of
+from topoplace.report.tiles import HIGH, RIM, TEXT, add_lines, add_shapes, job_colour
 from topoplace.report.view import Picture, View
 from topoplace.result.base import Start
-from topoplace.result.dragonfly import node_names
 from topoplace.snapshot.hierarchy_state import HierarchyRequest
 from topoplace.types import FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_MOST_ENTRIES, _MOST_RIMS = 12, 2_000
+_MOST_RIMS = 2_000
 
 
 class DragonflyView(View):
     """Groups and routers; a picture has a cell for every node."""
-
-    @property
-    def rule(self) -> str:
-        """The interference rule."""
-        return f"{self.result.limits.interference} interference, "
-
-    @property
-    def node_names(self) -> tuple[str, ...]:
-        """What nodes are called, if they have names."""
-        return node_names(self.state.snapshot.machine)
 
     @property
     def header(self) -> tuple[str, ...]:
@@ -59,49 +41,41 @@ class DragonflyView(View):
     def row(self, start: Start) -> list[str]:
         """Return the row of a request that starts."""
         machine = self.state.machine
-        routers = np.unique(np.array(start.nodes) // machine.nodes_per_router)
-        groups = np.unique(routers // machine.per_group)
-        counts = [len(start.nodes), len(groups), len(routers)]
+        nodes = np.array(start.nodes)
+        routers = np.unique(nodes // machine.nodes_per_router)
+        counts = (len(own) for own in (nodes, machine.groups_of(nodes), routers))
         return [start.request, *(f"{n:,}" for n in counts), start.hosts]
 
     def reasons(self) -> Mapping[str, str]:
         """Return why requests wait, from the result alone."""
-        problem = DragonflyProblem(self.state, self.result.limits.interference)
+        problem = DragonflyProblem(self.state.inside, self.state, self.result.limits.interference)
         waiting = [request for request in problem.requests if request.id not in self.started]
         return {request.id: self._reason(problem, request) for request in waiting}
 
     def _reason(self, problem: DragonflyProblem, request: HierarchyRequest) -> str:
         free = int(self.state.free.sum())
-        inside = replace(self.state.inside, requests=(request,))
-        alone = replace(problem, state=replace(self.state, inside=inside))
+        alone = replace(problem, state=replace(problem.state, requests=(request,)))
         if request.nodes > free:
             return f"{number_of(request.nodes, 'node')} wanted, {free:,} free"
-        placed = serve(tree_best_fit, alone.hierarchy)
+        placed = serve(tree_best_fit, alone)
         if not placed:
             return "no place was found for it, even alone"
-        groups = np.unique(inside.machine.domain_of[0, list(placed[0][0])])
+        groups = np.unique(alone.machine.domain_of[0, list(placed[0][0])])
         taken = np.triu(self.state.taken_pairs[np.ix_(groups, groups)], 1).any()
-        if not problem.uses_links(request) or not taken or by_priority(alone):
-            return self.outbid
-        return "no place was found for it whose links are free"
+        if problem.uses_links(request) and taken and not by_priority(alone):
+            return "no place was found for it whose links are free"
+        return self.outbid
 
     @property
     def tiles(self) -> Boxes:
         """A box for every group and router."""
         machine = self.state.machine
         router = np.arange(machine.num_nodes) // machine.nodes_per_router
-        names = [[f"group {g}" for g in range(machine.num_groups)], [""] * machine.num_routers]
-        return Boxes(
-            ("group", "router", "node"), names, np.stack([router // machine.per_group, router])
-        )
+        return numbered_boxes(("group", "router", "node"), router // machine.per_group, router)
 
     def picture(self) -> Picture:
         """Return the groups as a ring; lines join groups whose links a started job uses."""
-        jobs = list(self.cells.jobs.items())
-        entries = [entry(f"{k + 1}  {text}", job_colour(k)) for k, text in jobs[:_MOST_ENTRIES]]
-        if len(jobs) > _MOST_ENTRIES:
-            entries.append(entry(f"and {len(jobs) - _MOST_ENTRIES:,} more"))
-        return Picture(self._draw_ring, HIGH, greys_of(self.cells, self.cell) + entries)
+        return Picture(self._draw_ring, HIGH, jobs_of(self.cells, self.cell, "jobs"))
 
     def _draw_ring(self, axes: Axes) -> None:
         machine = self.state.machine
@@ -113,7 +87,7 @@ class DragonflyView(View):
         rim = 0.2 if machine.num_nodes <= _MOST_RIMS else 0.0
         add_shapes(axes, list(shapes), self.cells.colours, RIM, rim)
         for start in self.starts:
-            own = np.unique(np.array(start.nodes) // nodes // routers) + 0.475
+            own = machine.groups_of(np.array(start.nodes)) + 0.475
             ends = np.array(list(itertools.combinations(own.tolist(), 2))).reshape(-1, 2)
             colour = job_colour(self.ranks[start.request])
             add_lines(axes, _points(ends, np.full(ends.shape, 0.73), num), colour, 0.8)

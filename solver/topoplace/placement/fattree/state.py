@@ -20,11 +20,10 @@ from topoplace.result.fattree import (
     FatTreeResult,
     FatTreeSolution,
 )
-from topoplace.snapshot.held import facts_of
 from topoplace.snapshot.schema import Request, Snapshot
 from topoplace.snapshot.state import Queued, checked_nodes, require_none
 from topoplace.snapshot.value import require_value, value_of
-from topoplace.solving.solve import Frame, called
+from topoplace.solving.solve import Frame
 from topoplace.types import BoolArray, IntArray
 
 LEVELS = (("nodes", "max"), ("links", "min"))
@@ -168,13 +167,4 @@ def solution(state: FatTreeState, started: Iterable[Listed]) -> FatTreeSolution:
     return FatTreeSolution(placements=placements)
 
 
-FRAME = Frame(
-    lambda state: LEVELS,
-    called,
-    worth,
-    FatTreeResult,
-    FatTreeLevel,
-    solution,
-    lambda state: state.snapshot,
-    facts=facts_of,
-)
+FRAME = Frame(worth, FatTreeResult, FatTreeLevel, solution, lambda state: LEVELS)

@@ -9,7 +9,7 @@ import numpy as np
 from topoplace.errors import number_of
 from topoplace.placement.fattree.heuristics import place_of
 from topoplace.placement.fattree.state import FatTreeState
-from topoplace.report.domains import Boxes
+from topoplace.report.domains import Boxes, numbered_boxes
 from topoplace.report.view import View
 from topoplace.result.base import Start
 from topoplace.snapshot.state import Queued
@@ -49,10 +49,4 @@ class FatTreeView(View):
         """A box for every pod, with one for each of its leaves."""
         tree = self.state.tree
         leaf_of = tree.leaf_of(np.arange(tree.num_nodes))
-        names = [
-            [f"pod {p}" for p in range(len(tree.pods))],
-            [f"leaf {leaf}" for leaf in range(len(tree.sizes))],
-        ]
-        return Boxes(
-            ("pod", "leaf", "node"), names, np.array([np.array(tree.pod_of)[leaf_of], leaf_of])
-        )
+        return numbered_boxes(("pod", "leaf", "node"), np.array(tree.pod_of)[leaf_of], leaf_of)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from topoplace.packing.budget import Budget
-from topoplace.placement.engine import Packed, solved
+from topoplace.placement.engine import Packed, exact
 from topoplace.placement.hierarchy.free import FreePacking
 from topoplace.placement.hierarchy.later import LaterOnHierarchy
 from topoplace.placement.hierarchy.packing import HierarchyPacking
 from topoplace.placement.hierarchy.problem import HierarchyProblem
-from topoplace.solving import Options, Outcome, register
+from topoplace.solving import register
 
 
 def packed(problem: HierarchyProblem) -> Packed:
@@ -17,8 +16,4 @@ def packed(problem: HierarchyProblem) -> Packed:
     return Packed(packing, packing.started, later=lambda: LaterOnHierarchy(problem))
 
 
-@register("hierarchy", "exact")
-def exact(problem: HierarchyProblem, options: Options) -> Outcome:
-    """Place to proven optimality, or as near as the time limit allows."""
-    budget = Budget(options.time_limit)
-    return solved(problem, packed(problem), options, budget)
+register("hierarchy", "exact")(exact)

@@ -6,7 +6,8 @@ It states all rules host by host, and is used for comparison, on machines of a d
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+import json
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from topoplace.errors import InputError
 from topoplace.explicit.chosen import Chosen
 from topoplace.placement.hierarchy.outcome import worth
 from topoplace.placement.hierarchy.problem import HierarchyProblem, Started, written_out
+from topoplace.snapshot.files import data_folder
 from topoplace.snapshot.hierarchy_state import HierarchyRequest, PartState
 from topoplace.snapshot.schema import WITHOUT_GPUS
 from topoplace.solving import Options, Outcome, register
@@ -24,6 +26,7 @@ MAX_HOSTS = 64
 """Largest machine accepted: the model has a variable for every part, level and domain."""
 
 
+@register("dragonfly", "minizinc")
 @register("hierarchy", "minizinc")
 def minizinc(problem: HierarchyProblem, options: Options) -> Outcome:
     """Place the queue by runs of the MiniZinc model, one per level.
@@ -35,34 +38,10 @@ def minizinc(problem: HierarchyProblem, options: Options) -> Outcome:
     MissingToolError
         If the `minizinc` program is not installed.
     """
-    return by_levels(problem, options)
-
-
-def by_levels(
-    problem: HierarchyProblem,
-    options: Options,
-    definitions: str = "",
-    more: Mapping[str, Any] | None = None,
-) -> Outcome:
-    """Return what the model finds level by level, with `definitions` that add to it.
-
-    Parameters
-    ----------
-    more
-        Data of what these add.
-    """
     _require_small(problem)
 
     def solved(level_idx: int, reached: Sequence[int], left: float | None) -> LevelRun[Started]:
-        return solve_level(
-            problem,
-            level_idx,
-            reached,
-            time_limit=left,
-            definitions=definitions,
-            more=more,
-            solver=options.solver,
-        )
+        return solve_level(problem, level_idx, reached, time_limit=left, solver=options.solver)
 
     def worths(started: Started) -> tuple[int, ...]:
         return totals(problem, started)
@@ -145,7 +124,7 @@ def data_of(problem: HierarchyProblem, level_idx: int, reached: Sequence[int]) -
         "rule_size": [size for _, _, _, size in rules],
         "goal": 1 + len(before),
         "reached": [at_least.get(name, 0) for name in before],
-    }
+    } | dict(itertools.chain(*(own.items() for own in problem.beside.values())))
 
 
 def _number(level: int | None) -> int:
@@ -183,30 +162,25 @@ def solve_level(
     time_limit: float | None = None,
     checked: bool = False,
     definitions: str = "",
-    more: Mapping[str, Any] | None = None,
     solver: str | None = None,
 ) -> LevelRun[Started]:
-    """Run the model for one level, the earlier ones held at `reached` (see `run_minizinc`).
-
-    Parameters
-    ----------
-    more
-        Data of what `definitions` add.
-    """
+    """Run the model for one level, the earlier ones held at `reached` (see `run_minizinc`)."""
 
     def read(found: Any) -> Started:
         units = ({h: n for h, n in enumerate(own) if n} for own in found.here)
         placed = [tuple(itertools.islice(units, len(r.parts))) for r in problem.requests]
         return {q: own for q, own in enumerate(placed) if found.start[q]}
 
+    files = (str(data_folder("models") / f"{name}.mzn") for name in problem.beside)
+    includes = (f"include {json.dumps(file)};" for file in files)
     return run_level(
         "hierarchy",
-        data_of(problem, level_idx, reached) | dict(more or {}),
+        data_of(problem, level_idx, reached),
         read,
         lambda started: totals(problem, started)[level_idx],
         time_limit=time_limit,
         checked=checked,
-        definitions=definitions,
+        definitions="".join([*includes, definitions]),
         solver=solver,
     )
 
@@ -217,4 +191,4 @@ def reference(own: Chosen) -> tuple[str, dict[str, Any]]:
     assert isinstance(problem, HierarchyProblem)
     signs = [1 if sense == "max" else -1 for _, sense in problem.levels]
     reached = [s * v for s, v in zip(signs, own.reached, strict=False)]
-    return "hierarchy", data_of(problem, own.number, reached)
+    return " ".join(["hierarchy", *problem.beside]), data_of(problem, own.number, reached)

@@ -14,9 +14,8 @@ from topoplace.result.placement import (
     HierarchyResult,
     HierarchySolution,
 )
-from topoplace.snapshot.held import facts_of
 from topoplace.snapshot.hierarchy_state import HierarchyRequest
-from topoplace.solving.solve import Frame, called
+from topoplace.solving.solve import Frame
 
 
 def worth(problem: HierarchyProblem, started: Started) -> list[int]:
@@ -63,13 +62,9 @@ def shares_of(hosts: Mapping[int, int], names: tuple[str, ...]) -> list[Share]:
 
 
 FRAME = Frame(
-    lambda problem: problem.levels,
-    called,
     worth,
     HierarchyResult,
     HierarchyLevel,
     _solution,
-    lambda problem: problem.state.snapshot,
     decisive=lambda problem: max(1, len(problem.machine.counted) - 1),
-    facts=facts_of,
 )

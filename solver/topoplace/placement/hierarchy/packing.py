@@ -427,9 +427,8 @@ class HierarchyPacking(PackingProblem):
         return self._of(kept, capacities_left(self, fixed))
 
     def _of(self, kept: Sequence[int], left: IntArray) -> HierarchyPacking:
-        found = HierarchyPacking(
-            self.hierarchy, self.layout, left, [self.requests[q] for q in kept]
-        )
+        requests = [self.requests[q] for q in kept]
+        found = type(self)(self.hierarchy, self.layout, left, requests)
         found.deadline = self.deadline
         return found
 

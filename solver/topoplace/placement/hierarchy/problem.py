@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -18,15 +18,13 @@ from topoplace.snapshot.hierarchy_state import HierarchyRequest, HierarchyState,
 from topoplace.snapshot.schema import WITHOUT_GPUS
 from topoplace.snapshot.sets import HostSet
 from topoplace.solving.registry import Options
-from topoplace.types import BoolArray, IntArray
+from topoplace.types import BoolArray, IntArray, Levels
 
 Placed = tuple[Mapping[int, int], ...]
 """For a request that starts, by part: how many units are on which hosts, each at least one."""
 
 Started = Mapping[int, Placed]
 """The started requests, by their number in the queue."""
-
-Levels = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
@@ -40,6 +38,11 @@ class HierarchyProblem:
     def machine(self) -> Hierarchy:
         """The machine."""
         return self.state.machine
+
+    @property
+    def beside(self) -> Mapping[str, Mapping[str, Any]]:
+        """By name, the MiniZinc models that add rules to `hierarchy.mzn`, each with its data."""
+        return {}
 
     @property
     def requests(self) -> tuple[HierarchyRequest, ...]:

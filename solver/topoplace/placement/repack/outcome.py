@@ -4,21 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable
+from operator import attrgetter
 
-from topoplace.packing.budget import Budget
-from topoplace.placement.engine import Packed, solved
+from topoplace.placement.engine import Packed, exact
 from topoplace.placement.repack.order import Changes, ordered
 from topoplace.placement.repack.packing import RepackPacking
 from topoplace.placement.repack.problem import ENDS, GOES, STAYS, RepackProblem, Seat
 from topoplace.result.placement import Action, RepackLevel, RepackResult, RepackSolution, Step
-from topoplace.solving import Options, Outcome, register
-from topoplace.solving.solve import Frame, called
+from topoplace.solving import register
+from topoplace.solving.solve import Frame
 
-
-@register("repack", "exact")
-def exact(problem: RepackProblem, options: Options) -> Outcome:
-    """Find the plan of least cost, proven or as near as the time limit allows."""
-    return solved(problem, packed(problem), options, Budget(options.time_limit))
+register("repack", "exact")(exact)
 
 
 def packed(problem: RepackProblem) -> Packed:
@@ -71,13 +67,11 @@ def _facts(result: RepackResult) -> dict[str, int | None]:
 
 
 FRAME = Frame(
-    lambda problem: problem.levels,
-    called,
     RepackProblem.worth,
     RepackResult,
     RepackLevel,
     _solution,
-    lambda problem: problem.instance,
+    instance=attrgetter("instance"),
     rule=lambda problem: {"interference": problem.interference},
     facts=_facts,
 )

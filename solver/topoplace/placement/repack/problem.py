@@ -44,9 +44,8 @@ from topoplace.snapshot.schema import (
     TorusModel,
     TreeModel,
 )
-from topoplace.types import BoolArray, IntArray
+from topoplace.types import BoolArray, IntArray, Levels
 
-Levels = tuple[tuple[str, str], ...]
 ROOM_LEVELS: Levels = (("placed", "max"), ("moves", "min"), ("room", "max"))
 """Levels where moves make room: all running jobs that may move have a place; starts count."""
 

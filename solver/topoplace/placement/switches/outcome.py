@@ -10,7 +10,7 @@ from topoplace.result import Fraction as FractionModel
 from topoplace.result.tree import Allocation, AllocationResult, TreeLevel, TreeSolution
 from topoplace.snapshot.held import queue_facts
 from topoplace.solving.outcome import Number
-from topoplace.solving.solve import Frame, called
+from topoplace.solving.solve import Frame
 from topoplace.types import IntArray
 
 Started = Mapping[int, IntArray]
@@ -60,13 +60,11 @@ def _facts(result: AllocationResult) -> dict[str, int | None]:
 
 
 FRAME = Frame(
-    lambda problem: (("nodes", "max"), ("cost", "min")),
-    called,
     worth,
     AllocationResult,
     TreeLevel,
     _solution,
-    lambda problem: problem.state.snapshot,
+    lambda problem: (("nodes", "max"), ("cost", "min")),
     number=FractionModel.of,
     decisive=lambda problem: 1,
     facts=_facts,

@@ -19,7 +19,7 @@ from topoplace.result import (
 from topoplace.result.placement import TaskMapping
 from topoplace.snapshot.held import facts_of
 from topoplace.snapshot.schema import PrismModel
-from topoplace.solving.solve import Frame, called
+from topoplace.solving.solve import Frame
 from topoplace.types import IntArray
 
 
@@ -117,13 +117,10 @@ def _facts(result: PlacementResult) -> dict[str, int | None]:
 
 
 FRAME = Frame(
-    lambda problem: problem.levels,
-    called,
     worth,
     PlacementResult,
     PlacementLevel,
     _solution,
-    lambda problem: problem.state.snapshot,
     rule=lambda problem: {"interference": problem.interference},
     extra=lambda problem, outcome: {"explanations": list(outcome.explanations)},
     facts=_facts,

@@ -25,9 +25,7 @@ from topoplace.snapshot.geometry import Geometry
 from topoplace.snapshot.schema import Communication, ShapeWeights
 from topoplace.snapshot.state import QueuedState, RunningState, SnapshotState
 from topoplace.solving.registry import Options
-from topoplace.types import BoolArray, IntArray
-
-Levels = tuple[tuple[str, str], ...]
+from topoplace.types import BoolArray, IntArray, Levels
 
 LEVELS: Levels = (("nodes", "max"), ("shape", "max"), ("fragmentation", "min"))
 ANCHORED_LEVELS: Levels = (("nodes", "max"), ("fragmentation", "min"))

@@ -17,7 +17,6 @@ from topoplace.report.view import View
 from topoplace.result.base import Start
 from topoplace.result.certificate import Reserved
 from topoplace.snapshot.schema import TasksModel
-from topoplace.snapshot.state import node_names
 from topoplace.types import IntArray
 
 _SPACE_DIMS = 3
@@ -31,11 +30,6 @@ class TorusView(View):
     height: ClassVar[float] = 4.6
     greys: ClassVar[Sequence[int]] = (FREE, RUNNING, UNUSABLE, DOWN)
 
-    @property
-    def rule(self) -> str:
-        """The interference rule."""
-        return f"{self.result.limits.interference} interference, "
-
     def mapped(self) -> Iterator[tuple[str, TasksModel, IntArray]]:
         """Yield the requests whose tasks are mapped, with these, and the node of each."""
         tasks = {request.id: request.tasks for request in self.result.instance.queue}
@@ -48,7 +42,7 @@ class TorusView(View):
         state, result = self.state, self.result
         problem = PlacementProblem(state, result.limits.interference)
         numbers = {request.id: number for number, request in enumerate(problem.requests)}
-        starts, names = [], node_names(state.snapshot.machine)
+        starts, names = [], state.snapshot.machine.node_names
         for own in result.solution.placements:
             number, score, origin, extents = numbers[own.request], None, None, None
             if own.prism is not None:
