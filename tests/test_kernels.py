@@ -437,6 +437,53 @@ def test_files_cut_off_are_seen_and_compiled_before_the_clock_starts(
     assert len(file.read_bytes()) >= len(whole) - 10
 
 
+PARTS = """
+import numpy as np
+from topoplace.kernels import kernel
+
+@kernel()
+def _squares(values):
+    return values * values
+
+@kernel()
+def part(values):
+    if len(values) == 0:
+        raise ValueError("no values")
+    return np.sort(_squares(values))
+
+@kernel()
+def doubled(values):
+    return 2 * part(values)
+"""
+
+
+def test_what_only_kernels_call_is_part_of_these(
+    kernel_of_its_own: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Python can call it all the same, at the cost of compiling it."""
+    (kernel_of_its_own.parent / "some_kernel.py").write_text(PARTS)
+    entry = Entry("some_kernel", "doubled", ["int64:1C"], 1.0)
+    monkeypatch.setattr(compiling, "entries_of", lambda group: [entry])
+    monkeypatch.delitem(sys.modules, "some_kernel", raising=False)
+    importlib.invalidate_caches()
+    assert compile_groups(["g"]) == 1
+    (file,) = kernel_of_its_own.rglob("*.nbc")
+    assert "doubled" in file.name
+    module = importlib.import_module("some_kernel")
+    assert module.doubled(np.array([3, -1])).tolist() == [2, 18]
+    with pytest.raises(ValueError, match=r"^no values$"):
+        module.doubled(np.zeros(0, dtype=np.int64))
+    assert not module.doubled.stats.cache_misses
+    assert module.part(np.array([3, -1])).tolist() == [1, 9]
+
+
+def test_processes_share_out_what_takes_long() -> None:
+    seconds = {"a": 5.0, "b": 4.0, "c": 3.0, "d": 1.0}
+    entries = [Entry(module, "kernel", [], s / 2) for module, s in seconds.items()] * 2
+    assert compiling._shares(entries, 2) == [[0, 4, 3, 7], [1, 5, 2, 6]]
+    assert compiling._shares(entries, 9) == [[0, 4], [1, 5], [2, 6], [3, 7]]
+
+
 def test_a_folder_that_fills_up_is_told(
     kernel_of_its_own: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

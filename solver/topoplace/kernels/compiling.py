@@ -39,6 +39,9 @@ def kernel(**options: bool | str) -> Callable[[Callable[..., Any]], Any]:
     njit: Any = numba.njit
 
     def compiled(function: Callable[..., Any]) -> Any:
+        if ahead is not None and (function.__module__, function.__name__) not in ahead:
+            part = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+            return njit(nogil=True, **part, **options)(function)
         try:
             found = njit(cache=True, nogil=True, **options)(function)
         except RuntimeError as error:  # no folder for what is compiled
@@ -55,6 +58,10 @@ def kernel(**options: bool | str) -> Callable[[Callable[..., Any]], Any]:
         return found
 
     return compiled
+
+
+ahead: set[tuple[str, str]] | None = None
+"""What a process compiles ahead, by module and name (see `worker`); None in every other process."""
 
 
 @functools.cache
@@ -315,9 +322,9 @@ _compiled: set[str] = set()
 def compile_groups(groups: Iterable[str]) -> int:
     """Compile those of some groups that are not compiled yet; return how many kernels are kept.
 
-    Those that take longest come first. What cannot be compiled ahead is left to its first call,
-    which says why. A line on stderr tells how far it is: rewritten at a terminal, elsewhere printed
-    in the beginning and in the end. What cannot be kept on disk is said too.
+    What cannot be compiled ahead is left to its first call, which says why. A line on stderr tells
+    how far it is: rewritten at a terminal, elsewhere printed in the beginning and in the end. What
+    cannot be kept on disk is said too.
     """
     wanted = missing(groups)
     if not wanted:
@@ -332,7 +339,6 @@ def compile_groups(groups: Iterable[str]) -> int:
         _warn(f"compiled kernels are damaged or gone: {damaged[0]}{others}; compiling them again")
     began = time.perf_counter()
     tasks = [(group, entry) for group in wanted for entry in entries_of(group)]
-    tasks.sort(key=lambda task: -task[1].seconds)
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     entries = [entry for _, entry in tasks]
     answers = _compile(entries, min(_MOST, cores or 1, len(entries)), began)
@@ -378,7 +384,7 @@ def _compile(entries: list[Entry], num_workers: int, began: float) -> dict[int, 
     with open(source, encoding="utf-8") as answers:
         try:
             with open(sink, "w", encoding="utf-8") as answering:
-                for k in range(num_workers):
+                for share in _shares(entries, num_workers):
                     worker = subprocess.Popen(
                         [sys.executable, "-m", "topoplace.kernels.worker"],
                         stdin=subprocess.PIPE,
@@ -389,10 +395,11 @@ def _compile(entries: list[Entry], num_workers: int, began: float) -> dict[int, 
                     )
                     workers.append(worker)
                     assert worker.stdin is not None
-                    with contextlib.suppress(OSError), worker.stdin as tasks:  # it may have died
-                        for at, entry in list(enumerate(entries))[k::num_workers]:
+                    with contextlib.suppress(OSError), worker.stdin as lines:  # it may have died
+                        for at in share:
+                            entry = entries[at]
                             task = [at, entry.module, entry.function, entry.types]
-                            print(json.dumps(task), file=tasks)
+                            print(json.dumps(task), file=lines)
             _show(0, len(entries), began)
             for done, line in enumerate(answers, start=1):
                 answer = json.loads(line)
@@ -403,3 +410,21 @@ def _compile(entries: list[Entry], num_workers: int, began: float) -> dict[int, 
                 worker.kill()
                 worker.wait()
     return found
+
+
+def _shares(entries: Sequence[Entry], num_workers: int) -> list[list[int]]:
+    """Share out entries, by number, so that processes take about as long; a module is in one.
+
+    Its kernels have parts in common, which every process would compile for itself.
+    """
+    modules: dict[str, list[int]] = {}
+    for at, entry in enumerate(entries):
+        modules.setdefault(entry.module, []).append(at)
+    shares: list[list[int]] = [[] for _ in range(num_workers)]
+
+    def seconds(numbers: list[int]) -> float:
+        return sum(entries[at].seconds for at in numbers)
+
+    for numbers in sorted(modules.values(), key=seconds, reverse=True):
+        min(shares, key=seconds).extend(numbers)
+    return [share for share in shares if share]
