@@ -62,7 +62,7 @@ _GARBAGE = (100_000, 10, 1000)
 """How seldom Python looks for garbage: as it does by itself, a tenth of the time went there."""
 
 
-class _Library(JITCodeLibrary):  # type: ignore[misc]
+class _Library(JITCodeLibrary):
     """The code of a function; machine code is made only of what Python calls.
 
     Numba optimises every function together with all that it calls, and makes machine code of both,
@@ -74,8 +74,8 @@ class _Library(JITCodeLibrary):  # type: ignore[misc]
         if not self._finalized:
             if all(own.name != name or own.is_declaration for own in self._final_module.functions):
                 return 0
-            super().finalize()
-        return super().get_pointer_to_function(name)
+            super().finalize()  # type: ignore[no-untyped-call]
+        return super().get_pointer_to_function(name)  # type: ignore[no-untyped-call]
 
     def finalize(self) -> None:
         """Link the function with what it calls, for a caller that will be optimised as a whole."""
