@@ -62,7 +62,7 @@ _GARBAGE = (100_000, 10, 1000)
 """How seldom Python looks for garbage: as it does by itself, a tenth of the time went there."""
 
 
-class _Library(JITCodeLibrary):  # type: ignore[misc]
+class _Library(JITCodeLibrary):
     """The code of a function; machine code is made only of what Python calls.
 
     Numba optimises every function together with all that it calls, and makes machine code of both,
@@ -71,11 +71,12 @@ class _Library(JITCodeLibrary):  # type: ignore[misc]
 
     def get_pointer_to_function(self, name: str) -> Any:
         """Return where a function is that Python calls, 0 if there is none of that name."""
+        inherited: Any = super()  # without annotations
         if not self._finalized:
             if all(own.name != name or own.is_declaration for own in self._final_module.functions):
                 return 0
-            super().finalize()
-        return super().get_pointer_to_function(name)
+            inherited.finalize()
+        return inherited.get_pointer_to_function(name)
 
     def finalize(self) -> None:
         """Link the function with what it calls, for a caller that will be optimised as a whole."""
