@@ -71,11 +71,12 @@ class _Library(JITCodeLibrary):
 
     def get_pointer_to_function(self, name: str) -> Any:
         """Return where a function is that Python calls, 0 if there is none of that name."""
+        inherited: Any = super()  # without annotations
         if not self._finalized:
             if all(own.name != name or own.is_declaration for own in self._final_module.functions):
                 return 0
-            super().finalize()  # type: ignore[no-untyped-call]
-        return super().get_pointer_to_function(name)  # type: ignore[no-untyped-call]
+            inherited.finalize()
+        return inherited.get_pointer_to_function(name)
 
     def finalize(self) -> None:
         """Link the function with what it calls, for a caller that will be optimised as a whole."""
