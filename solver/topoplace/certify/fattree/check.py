@@ -13,6 +13,7 @@ from topoplace.certify.candidates import candidates, told
 from topoplace.certify.fattree.oracle import FatTreeOracle, Request, oracle_of
 from topoplace.certify.packing import Packings
 from topoplace.certify.report import Claims, RefusedError, require_only
+from topoplace.certify.sets import NodeSets
 from topoplace.certify.value import require_value, value_of
 from topoplace.errors import number_of
 from topoplace.machine.fattree import FatTree
@@ -47,42 +48,35 @@ def read_instance(snapshot: Snapshot) -> Instance:
     if not isinstance(model, FatTreeModel):
         raise RefusedError("the machine is no fat tree")
     require_value(snapshot)
-    tree, lists = model.tree, NodeLists(model.num_nodes)
+    tree = model.tree
     if tree.num_rows > MOST_ROWS:
         raise RefusedError("too many leaves and links")
     if snapshot.regions:
         raise RefusedError("a fat tree has no regions")
-    names = [job.id for job in (*snapshot.running, *snapshot.queue)]
+    names = [job.id for job in snapshot.running] + [one.id for one in snapshot.queue]
     if len({*names}) < len(names):
-        raise RefusedError("a job is there twice")
-    held = Counter[int]()
-    for job in snapshot.running:
+        raise RefusedError("two jobs of the instance have one id")
+    held, free = NodeSets(snapshot, tree.num_nodes).held_and_free(snapshot)
+    for job, own in zip(snapshot.running, held, strict=True):
         require_only(job, _OF_JOBS)
-        own = lists.numbers(job.nodes, tree.num_nodes).tolist()
-        held.update(own)
-        if not own or (len({*leaf_of(tree, own)}) > 1 and job.id not in model.owned):
-            raise RefusedError(f"{job.id} has no nodes, or several leaves and no links")
-    taken = Counter[int]()
+        if len({*leaf_of(tree, own)}) > 1 and job.id not in model.owned:
+            raise RefusedError(f"{job.id} has several leaves and no links")
+    taken = list[int]()
     for name, text in model.owned.items():
-        if name not in names[: len(snapshot.running)]:
+        if name not in names[: len(held)]:
             raise RefusedError(f"{name} owns links and does not run")
-        taken.update(tree.rows(text, f"links of {name}"))
-    if max([*held.values(), *taken.values()], default=0) > 1:
-        raise RefusedError("two running jobs hold a node, or own a link")
-    down = lists.numbers(snapshot.down, tree.num_nodes).tolist()
+        taken += tree.rows(text, f"links of {name}")
+    if len({*taken}) < len(taken):
+        raise RefusedError("two running jobs own a link")
     queue = []
     for one in candidates(snapshot):
         require_only(one, _OF_REQUESTS)
         if one.nodes > tree.num_nodes:
             raise RefusedError(f"{one.id} wants more nodes than there are")
         queue.append(Request(one.id, value_of(one, snapshot.value)[0], one.nodes))
-    links = frozenset(range(len(tree.sizes), tree.num_rows))
-    return Instance(
-        tree,
-        frozenset(range(tree.num_nodes)) - held.keys() - {*down},
-        links - taken.keys() - {*tree.rows(model.missing, "missing")},
-        tuple(queue),
-    )
+    taken += tree.rows(model.missing, "missing")
+    links = frozenset(range(len(tree.sizes), tree.num_rows)) - {*taken}
+    return Instance(tree, free, links, tuple(queue))
 
 
 def leaf_of(tree: FatTree, nodes: Iterable[int]) -> list[int]:
@@ -103,9 +97,9 @@ def fault_of(tree: FatTree, nodes: Iterable[int], links: Iterable[int]) -> str |
     hosts = Counter(leaf_of(tree, nodes))
     size = Counter[tuple[int, ...]]({(leaf,): num for leaf, num in hosts.items()})
     size.update((tree.pod_of[at[0]], i) for at, own in up.items() if len(at) == 1 for i in own)
-    for part, own in up.items():
-        if len(own) > size[part]:
-            where = f"leaf {part[0]}" if len(part) == 1 else f"switch {part[1]} of pod {part[0]}"
+    for at, own in up.items():
+        if len(own) > size[at]:
+            where = f"leaf {at[0]}" if len(at) == 1 else f"switch {at[1]} of pod {at[0]}"
             return f"more links up than nodes, or links, into {where}"
     if not joined([(num, up.get((leaf,), set())) for leaf, num in hosts.items()]):
         return "leaves that do not share the links that they need"

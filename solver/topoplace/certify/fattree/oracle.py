@@ -7,7 +7,6 @@ place costs less (docs/proofs/fattree.md, "Large trees").
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -37,16 +36,25 @@ class Request:
 
 @dataclass(frozen=True)
 class FatTreeOracle:
-    """What both oracles share."""
+    """What places gain at most: by all places of every size, or by limits of their costs.
+
+    Attributes
+    ----------
+    hosts, links
+        The free nodes of every leaf, as a number, and the free links.
+    places
+        By size the rows of all places; None on large trees.
+    """
 
     tree: FatTree
     hosts: Sequence[int]
     links: frozenset[int]
     requests: tuple[Request, ...]
+    places: Mapping[int, Sequence[Sequence[int]]] | None = None
 
     @cached_property
     def free(self) -> IntArray:
-        """How many jobs of a node, or of the whole link, every row has room for."""
+        """How many jobs every row has room for: one per free node and per free link."""
         free = np.zeros(self.tree.num_rows, dtype=np.int64)
         free[: len(self.hosts)] = self.hosts
         free[[*self.links]] = 1
@@ -54,8 +62,13 @@ class FatTreeOracle:
 
     @property
     def rows(self) -> dict[str, IntArray]:
-        """One job per free node and per free link."""
+        """Capacities of the rows, by family."""
         return {name: self.free[own] for name, own in self.tree.families.items()}
+
+    @property
+    def coverable(self) -> int:
+        """All rows are covered, on large trees those of leaves."""
+        return len(self.hosts) if self.places is None else self.tree.num_rows
 
     @property
     def largest(self) -> tuple[int, int]:
@@ -63,8 +76,10 @@ class FatTreeOracle:
         return max((r.value for r in self.requests), default=0), self.tree.num_rows
 
     def may_replace(self, one: int, other: int) -> bool:
-        """Return whether two requests have the same places: they are of as many nodes."""
-        return self.requests[one].nodes == self.requests[other].nodes
+        """Return whether a request has all places of another: it has as many nodes, or no place."""
+        nodes = self.requests[other].nodes
+        nowhere = self.places is not None and not self.places[nodes]
+        return self.requests[one].nodes == nodes or nowhere
 
     def among(self, chosen: Sequence[tuple[int, int]]) -> FatTreeOracle:
         """Return an oracle of some requests, each in the places of another of its size."""
@@ -82,26 +97,96 @@ class FatTreeOracle:
         sizes: dict[Covers, set[int]] = {}
         for q, covers in wanted.items():
             sizes.setdefault(covers, set()).add(self.requests[q].nodes)
-        least = {covers: self.least(paid, per_link, covers, own) for covers, own in sizes.items()}
+        least = {
+            covers: self._limits(paid, per_link, covers, own)
+            if self.places is None
+            else self._least(paid, covers, own)
+            for covers, own in sizes.items()
+        }
         costs = {q: least[covers].get(self.requests[q].nodes) for q, covers in wanted.items()}
         return {
             q: None if cost is None else value * self.requests[q].value - cost
             for q, cost in costs.items()
         }
 
-    @property
-    @abstractmethod
-    def coverable(self) -> int:
-        """How many rows a branch may name."""
+    # ---- all places
 
-    @abstractmethod
-    def least(
-        self, paid: IntArray, per_link: int, covers: Covers, sizes: Collection[int]
-    ) -> dict[int, int]:
-        """Return the least costs of places of some sizes, those that have any.
+    @cached_property
+    def _tables(self) -> dict[int, IntArray]:
+        """By size the rows of all places, filled up with -1; shape ``(num_places, most rows)``."""
+        every = (self.places or {}).items()
+        return {n: np.array([*zip_longest(*own, fillvalue=-1)]).T for n, own in every if own}
 
-        Rows cost what is `paid` for them: their price, and `per_link` for a link.
+    def _least(self, paid: IntArray, covers: Covers, sizes: Set[int]) -> dict[int, int]:
+        """Return the least costs of places of some sizes, those that have any."""
+        found = {}
+        for nodes in self._tables.keys() & sizes:
+            rows = self._tables[nodes]
+            fits = np.ones(len(rows), dtype=bool)
+            for row, inside in covers.named:
+                fits &= (rows == row).any(axis=1) == inside
+            if fits.any():
+                found[nodes] = int(np.append(paid, 0)[rows[fits]].sum(axis=1).min())
+        return found
+
+    # ---- limits
+    #
+    # A place has as many full leaves in each of some pods, and other full leaves and the remainder
+    # leaf in a last one; or it is in the last one alone.
+
+    @cached_property
+    def _divisions(self) -> dict[tuple[int, int, int], IntArray]:
+        """All divisions of requests among pods, by nodes and links of full leaves, and the rest.
+
+        By column the nodes of the request, and what `_divided` yields.
         """
+        most, pods = max(map(len, self.tree.leaves)), len(self.tree.pods) * (self.tree.spines > 0)
+        found: dict[tuple[int, int, int], list[tuple[int, ...]]] = {}
+        for nodes in {request.nodes for request in self.requests}:
+            for each in range(1, min(nodes, max(self.tree.sizes)) + 1):
+                count, rest = divmod(nodes, each)
+                need = each if count > 1 else rest
+                own = ((nodes, *numbers) for numbers in _divided(count, need, rest))
+                found.setdefault((each, need, rest), []).extend(
+                    one for one in own if one[1] < max(1, pods) and max(one[2:4]) <= most
+                )
+        return {key: np.array(own).reshape(-1, 5) for key, own in found.items()}
+
+    def _limits(
+        self, paid: IntArray, per_link: int, covers: Covers, sizes: Set[int]
+    ) -> dict[int, int]:
+        """Return limits of the costs of places of some sizes, those that have any."""
+        tree, num = self.tree, len(self.hosts)
+        hosts, links, _ = (self.free[own].copy() for own in tree.families.values())
+        hosts[[*covers.outside]] = 0
+        prices = np.where(links > 0, paid[tree.families["links"]], NONE)
+        of_links = [np.zeros(num, dtype=np.int64)]
+        for dearer in np.sort(prices.reshape(num, -1), axis=1).T:
+            of_links.append(np.minimum(of_links[-1] + dearer, NONE))
+        most = max(map(len, tree.leaves))
+        at = np.array([*zip_longest(*tree.leaves, fillvalue=num)])
+
+        def by_pod(nodes: int, links: int) -> IntArray:
+            """Return what nodes and links of a leaf cost, shape ``(most leaves, num_pods)``."""
+            costs = np.where(hosts >= nodes, nodes * paid[:num] + of_links[links], NONE)
+            return np.asarray(np.append(np.minimum(costs, NONE), NONE)[at])
+
+        without = np.zeros(num + 1, dtype=np.int64)
+        without[[*covers.inside]] = NONE
+        best = dict.fromkeys(sizes, NONE)
+        for (each, need, rest), every in self._divisions.items():
+            own = every[np.isin(every[:, 0], [*sizes])]
+            if not len(own) or need > tree.switches:
+                continue
+            odd = by_pod(rest, rest) if rest else np.full_like(at, NONE)
+            in_pod = _least_sums(by_pod(each, need), odd, without[at], most)
+            nodes, pods, leaves, last, ups = own.T
+            ends = in_pod[int(rest > 0), last].T
+            costs = _least_sums(in_pod[0, leaves].T, ends, in_pod[0, :1].T, pods.max())
+            costs = costs[1, pods, np.arange(len(own))] + ups * per_link
+            for n, cost in zip(nodes.tolist(), costs.tolist(), strict=True):
+                best[n] = min(best[n], cost)
+        return {n: cost for n, cost in best.items() if cost < NONE}
 
 
 def oracle_of(
@@ -114,48 +199,10 @@ def oracle_of(
         if left >= 0:
             places[nodes] = [*islice(_places(tree, hosts, links, nodes), left + 1)]
             left -= len(places[nodes])
-    if left < 0:
-        return Relaxed(tree, hosts, links, queue)
-    return Every(tree, hosts, links, queue, places)
+    return FatTreeOracle(tree, hosts, links, queue, places if left >= 0 else None)
 
 
 # ---- All places ---------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Every(FatTreeOracle):
-    """An oracle that goes through all places of every size."""
-
-    places: Mapping[int, Sequence[Sequence[int]]]
-
-    @property
-    def coverable(self) -> int:
-        """All rows are covered."""
-        return self.tree.num_rows
-
-    def may_replace(self, one: int, other: int) -> bool:
-        """Return whether a request has all places of another: it has as many nodes, or no place."""
-        return super().may_replace(one, other) or not self.places[self.requests[other].nodes]
-
-    @cached_property
-    def _tables(self) -> dict[int, IntArray]:
-        """By size the rows of all places, filled up with -1; shape ``(num_places, most rows)``."""
-        every = self.places.items()
-        return {n: np.array([*zip_longest(*own, fillvalue=-1)]).T for n, own in every if own}
-
-    def least(
-        self, paid: IntArray, per_link: int, covers: Covers, sizes: Collection[int]
-    ) -> dict[int, int]:
-        """Return the least costs of places of some sizes, those that have any."""
-        found = {}
-        for nodes in self._tables.keys() & sizes:
-            rows = self._tables[nodes]
-            fits = np.ones(len(rows), dtype=bool)
-            for row, inside in covers.named:
-                fits &= (rows == row).any(axis=1) == inside
-            if fits.any():
-                found[nodes] = int(np.append(paid, 0)[rows[fits]].sum(axis=1).min())
-        return found
 
 
 def _places(
@@ -216,7 +263,8 @@ def _shared(parts: Mapping[int, tuple[int, Set[int]]]) -> Iterator[dict[int, tup
     most, least = (f(size for size, _ in parts.values()) for f in (max, min))
     small = [part for part, (size, _) in parts.items() if size < most]
     if len(parts) == 1 or len(small) > 1:
-        yield from [dict.fromkeys(parts, ())] * (len(parts) == 1)
+        if len(parts) == 1:
+            yield dict.fromkeys(parts, ())
         return
     common = set.intersection(*({*free} for size, free in parts.values() if size == most))
     for own in combinations(sorted(common), least if len(parts) == 2 else most):
@@ -229,74 +277,6 @@ def _shared(parts: Mapping[int, tuple[int, Set[int]]]) -> Iterator[dict[int, tup
 
 
 # ---- Large trees --------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Relaxed(FatTreeOracle):
-    """An oracle that forgets which links leaves have in common, and links to spines."""
-
-    @property
-    def coverable(self) -> int:
-        """Branches name leaves only."""
-        return len(self.hosts)
-
-    @cached_property
-    def _divisions(self) -> dict[tuple[int, int, int], IntArray]:
-        """All places, by nodes and links of full leaves and nodes of the remainder leaf.
-
-        By column the nodes of the request, how many pods are alike and how many full leaves each of
-        these has, the full leaves of a last pod, which has the remainder leaf, and the links to
-        spines at least.
-        """
-        most = max(map(len, self.tree.leaves))
-        found: dict[tuple[int, int, int], list[list[int]]] = {}
-        for nodes in {request.nodes for request in self.requests}:
-            for each in range(1, min(nodes, max(self.tree.sizes)) + 1):
-                count, rest = divmod(nodes, each)
-                need = each if count > 1 else rest
-                own = found.setdefault((each, need, rest), [])
-                for pods, leaves, last in _divisions(count, rest):
-                    several = pods == 0 or (pods < len(self.tree.pods) and self.tree.spines > 0)
-                    if several and max(leaves, last) <= most:
-                        ups = _ups(pods, leaves, last, need, rest)
-                        own.append([nodes, pods, leaves, last, ups])
-        return {key: np.array(own, dtype=np.int64) for key, own in found.items() if own}
-
-    def least(
-        self, paid: IntArray, per_link: int, covers: Covers, sizes: Collection[int]
-    ) -> dict[int, int]:
-        """Return limits of the costs of places of some sizes, those that have any."""
-        tree, num = self.tree, len(self.hosts)
-        hosts, links, _ = (self.free[own].copy() for own in tree.families.values())
-        hosts[[*covers.outside]] = 0
-        prices = np.where(links > 0, paid[tree.families["links"]], NONE)
-        of_links = [np.zeros(num, dtype=np.int64)]
-        for dearer in np.sort(prices.reshape(num, -1), axis=1).T:
-            of_links.append(np.minimum(of_links[-1] + dearer, NONE))
-        most = max(map(len, tree.leaves))
-        at = np.array([*zip_longest(*tree.leaves, fillvalue=num)])
-
-        def by_pod(nodes: int, links: int) -> IntArray:
-            """Return what nodes and links of a leaf cost, shape ``(most leaves, num_pods)``."""
-            costs = np.where(hosts >= nodes, nodes * paid[:num] + of_links[links], NONE)
-            return np.append(np.minimum(costs, NONE), NONE)[at]
-
-        without = np.zeros(num + 1, dtype=np.int64)
-        without[[*covers.inside]] = NONE
-        best = dict.fromkeys(sizes, NONE)
-        for (each, need, rest), every in self._divisions.items():
-            own = every[np.isin(every[:, 0], [*sizes])]
-            if not len(own) or need > tree.switches:
-                continue
-            odd = by_pod(rest, rest) if rest else np.full_like(at, NONE)
-            in_pod = _least_sums(by_pod(each, need), odd, without[at], most)
-            nodes, pods, leaves, last, ups = own.T
-            ends = in_pod[int(rest > 0), last].T
-            costs = _least_sums(in_pod[0, leaves].T, ends, in_pod[0, :1].T, pods.max())
-            costs = costs[1, pods, np.arange(len(own))] + ups * per_link
-            for n, cost in zip(nodes.tolist(), costs.tolist(), strict=True):
-                best[n] = min(best[n], cost)
-        return {n: cost for n, cost in best.items() if cost < NONE}
 
 
 def _least_sums(each: IntArray, odd: IntArray, without: IntArray, most: int) -> IntArray:
@@ -315,26 +295,20 @@ def _least_sums(each: IntArray, odd: IntArray, without: IntArray, most: int) -> 
     return least
 
 
-def _divisions(count: int, rest: int) -> Iterator[tuple[int, int, int]]:
+def _divided(count: int, need: int, rest: int) -> Iterator[tuple[int, int, int, int]]:
     """Yield how full leaves can be divided: equal pods, leaves of each, and those of a last pod.
 
-    The leaf with the rest is in the last pod.
+    The leaf with the rest is in the last pod. At the end are the links to spines that such a place
+    has at least.
     """
-    yield 0, 0, count
+    every = [(0, 0, count)]
     for leaves in range(1, count + 1):
         pods, last = divmod(count, leaves)
-        if last or rest:
-            yield pods, leaves, last
-        elif pods > 1:
-            yield pods - 1, leaves, leaves
-    yield from ((1, fewer, count - fewer) for fewer in range(1, count // 2 + 1) if rest)
-
-
-def _ups(pods: int, leaves: int, last: int, need: int, rest: int) -> int:
-    """Return how many links to spines a place has at least."""
-
-    def plane(last: int) -> int:
-        sizes = [leaves] * pods + [last] * (last > 0)
-        return 0 if len(sizes) < 2 else 2 * min(sizes) if len(sizes) == 2 else sum(sizes)
-
-    return rest * plane(last + 1) + (need - rest) * plane(last)
+        every.append((pods, leaves, last) if last or rest else (pods - 1, leaves, leaves))
+    every += [(1, fewer, count - fewer) for fewer in range(1, count // 2 + 1) if rest]
+    for pods, leaves, last in every:
+        ups = 0
+        for num, own in ((rest, last + 1), (need - rest, last)):
+            sizes = [leaves] * pods + [own] * (own > 0)
+            ups += num * (2 * min(sizes) if len(sizes) == 2 else sum(sizes) * (len(sizes) > 2))
+        yield pods, leaves, last, ups

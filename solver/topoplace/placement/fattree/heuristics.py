@@ -85,6 +85,6 @@ def place_of(
     Shapes that have none, even if leaves need no switches in common, are left out at once.
     """
     some, room = shapes_of(tree, nodes, rule), Room(tree, left)
-    least = Costs(tree, left, np.zeros_like(left), 0).least(some)
+    least = Costs(tree, left, np.zeros_like(left)).least(some)
     every = (room.first(some.every[k], STEPS) for k in np.flatnonzero(least < NONE).tolist())
     return next((found for found in every if found is not None), None)

@@ -6,12 +6,13 @@ matter whether its leaves have them in common (docs/proofs/fattree.md, "Large tr
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable
+from functools import cached_property
 
 import numpy as np
 
 from topoplace.machine.fattree import FatTree
-from topoplace.placement.fattree.places import Shapes
+from topoplace.placement.fattree.places import Room, Shape, Shapes
 from topoplace.types import IntArray
 
 NONE, _LARGE = 1 << 60, 1 << 59
@@ -27,8 +28,8 @@ class Costs:
         What is free of every row, and its price.
     per_link
         What a link costs besides.
-    inside
-        Leaves that a place must have: each costs so much less that others cost more.
+    covers
+        Leaves that a place must have (each costs so much less that others cost more), or must not.
     """
 
     def __init__(
@@ -36,17 +37,19 @@ class Costs:
         tree: FatTree,
         left: IntArray,
         prices: IntArray,
-        per_link: int,
-        inside: Sequence[int] = (),
+        per_link: int = 0,
+        covers: Collection[tuple[int, bool]] = (),
     ) -> None:
+        self._tree, self._prices, self._per_link, self._left = tree, prices, per_link, left.copy()
+        self._left[[row for row, within in covers if not within]] = 0
+        self._inside = [row for row, within in covers if within]
         hosts, links, _ = tree.families.values()
-        self._price, self._hosts = prices[hosts], left[hosts]
+        self._hosts, self._price = self._left[hosts], prices[hosts]
         costs = np.where(left[links] > 0, prices[links] + per_link, NONE)
         self._links = _Cheapest(costs.reshape(-1, tree.switches)).sums
-        self._per_link, self._num_inside = per_link, len(inside)
         self._must = 1 + int((prices * left).sum()) + per_link * tree.num_rows
         self._discount = np.zeros(len(self._price), dtype=np.int64)
-        self._discount[[*inside]] = self._must
+        self._discount[self._inside] = self._must
         most = max(map(len, tree.leaves))
         self._at = np.array([[*own, *([-1] * (most - len(own)))] for own in tree.leaves])
 
@@ -74,10 +77,25 @@ class Costs:
                     of_last = leaves.with_another(every, num, self._leaves(rest, rest))
                 found[own] = pods.with_another(each, alike[:, None], of_last[:, last].T)[:, 0]
         found += np.where(found < _LARGE, some.ups * self._per_link, 0)
-        if self._num_inside:
-            found += self._must * self._num_inside
+        if self._inside:
+            found += self._must * len(self._inside)
             found[found >= self._must] = NONE
         return found
+
+    @cached_property
+    def _room(self) -> Room:
+        return Room(self._tree, self._left, self._price - self._discount)
+
+    def places(self, some: Iterable[Shape], steps: int) -> list[tuple[int, tuple[int, ...]]]:
+        """Return a place of each shape with what it costs, cheap ones first, where one is found."""
+        every = (self._room.first(shape, steps) for shape in some)
+        found = [rows for rows in every if rows is not None and {*self._inside} <= {*rows}]
+        links = map(self._tree.num_links, found)
+        costs = (
+            int(self._prices[[*r]].sum()) + self._per_link * n
+            for r, n in zip(found, links, strict=True)
+        )
+        return sorted(zip(costs, found, strict=True))
 
 
 class _Cheapest:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import islice
 
@@ -144,8 +144,8 @@ class FatTreePacking(OfListed):
     @cached_property
     def _links(self) -> IntArray:
         """How many links every request owns at least; 0 if it has no place."""
-        least = Costs(self.tree, self.capacities, np.zeros_like(self.capacities), 1)
-        found = least.least(self.shapes)
+        costs = Costs(self.tree, self.capacities, np.zeros_like(self.capacities), 1)
+        found = costs.least(self.shapes)
         own = (found[self.shapes.of[n]].min(initial=NONE) % NONE for n in self.nodes.tolist())
         return np.array([*own], dtype=np.int64)
 
@@ -160,23 +160,30 @@ class FatTreePacking(OfListed):
         best = np.full(len(self.requests), NO_VALUE, dtype=np.int64)
         columns: list[list[tuple[int, Listed]]] = [[] for _ in self.requests]
         per_link = query.weights[1] if len(query.weights) > 1 else 0
-        known: dict[object, _Pricing] = {}
+        known: dict[object, tuple[Costs, Shapes, IntArray]] = {}
+        places: dict[object, list[tuple[int, tuple[int, ...]]]] = {}
         told = set()
         for q, request in enumerate(self.requests):
             covers = frozenset((c.row, c.inside) for c in query.covers_of.get(q, ()))
-            key = (covers, request.nodes) if covers else covers
+            alike, key = (covers, request.nodes), (covers, request.nodes if covers else 0)
             if key not in known:
                 clock.check(self.deadline)
                 some = shapes_of(self.tree, request.nodes) if covers else self.shapes
-                known[key] = _Pricing(self, row_prices, per_link, covers, some)
-            least, worth = known[key].least(request.nodes), query.weights[0] * request.value
-            if least < NONE:
-                best[q] = worth - least
+                costs = Costs(self.tree, self.capacities, row_prices, per_link, covers)
+                known[key] = costs, some, costs.least(some)
+            costs, some, least = known[key]
+            own, worth = some.of[request.nodes], query.weights[0] * request.value
+            if least[own].min(initial=NONE) < NONE:
+                best[q] = worth - least[own].min()
             kind = self.first_of_kind[q], covers
-            if kind not in told and best[q] >= 0 and clock.now() < self.deadline:
-                told.add(kind)
-                places = known[key].places(request.nodes)[: query.per_request]
-                columns[q] = [(worth - cost, self.candidate(q, rows)) for cost, rows in places]
+            if kind in told or best[q] < 0 or clock.now() >= self.deadline:
+                continue
+            told.add(kind)
+            if alike not in places:
+                order = np.argsort(least[own], kind="stable")[:_SHAPES].tolist()
+                places[alike] = costs.places((some.every[own.start + k] for k in order), _STEPS)
+            found = places[alike][: query.per_request]
+            columns[q] = [(worth - cost, self.candidate(q, rows)) for cost, rows in found]
         return Priced(best, columns)
 
     def candidate(self, q: int, rows: tuple[int, ...]) -> Listed:
@@ -258,48 +265,6 @@ class FatTreePacking(OfListed):
         """Return the problem of some requests around fixed jobs; rows have the same numbers."""
         own = [self.requests[q] for q in kept]
         return FatTreePacking(self.tree, own, capacities_left(self, fixed))
-
-
-class _Pricing:
-    """What places of some shapes cost under some covers, and the search for real ones."""
-
-    def __init__(
-        self,
-        packing: FatTreePacking,
-        prices: IntArray,
-        per_link: int,
-        covers: Iterable[tuple[int, bool]],
-        some: Shapes,
-    ) -> None:
-        self._tree, self._prices, self._per_link = packing.tree, prices, per_link
-        self._inside = [row for row, within in covers if within]
-        self._left = packing.capacities.copy()
-        self._left[[row for row, within in covers if not within]] = 0
-        costs = Costs(self._tree, self._left, prices, per_link, self._inside)
-        self._some, self._least = some, costs.least(some)
-        self._known: dict[int, list[tuple[int, tuple[int, ...]]]] = {}
-
-    @cached_property
-    def _room(self) -> Room:
-        cost = self._prices[: len(self._tree.sizes)].copy()
-        cost[self._inside] = -1  # first of all
-        return Room(self._tree, self._left, cost)
-
-    def least(self, nodes: int) -> int:
-        """Return what a place costs at least, `NONE` if there is none."""
-        return int(self._least[self._some.of[nodes]].min(initial=NONE))
-
-    def places(self, nodes: int) -> list[tuple[int, tuple[int, ...]]]:
-        """Return some places with their costs, cheap ones first."""
-        if nodes not in self._known:
-            own, found = self._some.of[nodes], []
-            for k in np.argsort(self._least[own], kind="stable")[:_SHAPES].tolist():
-                rows = self._room.first(self._some.every[own.start + k], _STEPS)
-                if rows is not None and {*self._inside} <= {*rows}:
-                    links = self._per_link * self._tree.num_links(rows)
-                    found.append((int(self._prices[list(rows)].sum()) + links, rows))
-            self._known[nodes] = sorted(found)
-        return self._known[nodes]
 
 
 def knapsack(values: IntArray, nodes: IntArray, room: int) -> list[int]:

@@ -252,7 +252,8 @@ def shares(parts: Sequence[tuple[int, int]]) -> Iterator[list[tuple[int, ...]]]:
     sizes, two = [size for size, _ in parts], len(parts) == 2
     small = [k for k, size in enumerate(sizes) if size < max(sizes)]
     if len(parts) < 2 or len(small) > 1:
-        yield from [[()]] * (len(parts) == 1)
+        if len(parts) == 1:
+            yield [()]
         return
     common = reduce(and_, (mask for k, (_, mask) in enumerate(parts) if two or k not in small))
     for own in combinations(_bits(common), min(sizes) if two else max(sizes)):

@@ -68,13 +68,14 @@ def routed(tree: FatTree, links: Sequence[int], messages: Sequence[Pair]) -> lis
     leaves = tree.leaf_of(np.array(messages)).tolist()
     through = shared([((a,), (b,)) for a, b in leaves], own)
     found: list[list[int]] = [[] for _ in messages]
-    for i in {*through} - {None}:
+    for i in {switch for switch in through if switch is not None}:
         some = [k for k, switch in enumerate(through) if switch == i]
         pods = [[(tree.pod_of[leaf], i) for leaf in leaves[k]] for k in some]
-        for k, (p, q), j in zip(some, pods, shared(pods, own), strict=True):
+        for k, (start, end), j in zip(some, pods, shared(pods, own), strict=True):
             a, b = leaves[k]
             if a != b:
-                middle = [] if p == q else [tree.up(*p, j), tree.up(*q, j)]
+                p, q = start[0], end[0]
+                middle = [] if p == q or j is None else [tree.up(p, i, j), tree.up(q, i, j)]
                 found[k] = [tree.link(a, i), *middle, tree.link(b, i)]
     return found
 
