@@ -56,7 +56,8 @@ def read_instance(snapshot: Snapshot) -> Instance:
     names = [job.id for job in snapshot.running] + [one.id for one in snapshot.queue]
     if len({*names}) < len(names):
         raise RefusedError("two jobs of the instance have one id")
-    held, free = NodeSets(snapshot, tree.num_nodes).held_and_free(snapshot)
+    plain = snapshot.model_copy(update={"sets": {}})  # no request names one
+    held, free = NodeSets(plain, tree.num_nodes).held_and_free(plain)
     for job, own in zip(snapshot.running, held, strict=True):
         require_only(job, _OF_JOBS)
         if len({*leaf_of(tree, own)}) > 1 and job.id not in model.owned:
