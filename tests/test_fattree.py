@@ -21,7 +21,7 @@ from scripts_of_the_project import script
 from soundness.results import hold_bent
 from tiny_fattrees import best, demands, matrices, random_tree, routed
 from topoplace.certify.fattree.check import fault_of, joined, read_instance, require_routed
-from topoplace.certify.fattree.oracle import Every, Relaxed, oracle_of
+from topoplace.certify.fattree.oracle import FatTreeOracle, oracle_of
 from topoplace.certify.packing import Covers, Prices
 from topoplace.certify.report import RefusedError
 from topoplace.cli import run
@@ -235,13 +235,13 @@ def numbers(text: str) -> list[int]:
 # ---- Large trees --------------------------------------------------------------------------------
 
 
-def oracles(seed: int) -> tuple[FatTreePacking, Relaxed, Every]:
+def oracles(seed: int) -> tuple[FatTreePacking, FatTreeOracle, FatTreeOracle]:
     """Return the packing of a tiny tree as if it were large, and both oracles of the checker."""
     snapshot = tiny(seed)
     state, own = prepare(snapshot), read_instance(snapshot)
     every = oracle_of(own.tree, own.hosts, own.links, own.queue)
-    assert isinstance(every, Every)
-    relaxed = Relaxed(own.tree, own.hosts, own.links, own.queue)
+    assert every.places is not None
+    relaxed = FatTreeOracle(own.tree, own.hosts, own.links, own.queue)
     return FatTreePacking(state.tree, state.requests, state.left), relaxed, every
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from fractions import Fraction
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
@@ -33,6 +33,13 @@ def require_none(job: RunningJob | Request, *names: str) -> None:
     given = [name for name in names if getattr(job, name, None) is not None]
     if given:
         raise RefusedError(f"{job.id} has {', '.join(given)}, which have no meaning here")
+
+
+def require_only(job: RunningJob | Request, plain: Set[str]) -> None:
+    """Refuse fields of a job except for some that are looked at, or mean nothing."""
+    foreign = {name for name, value in job if value is not None} - plain
+    if foreign:
+        raise RefusedError(f"{job.id} has {', '.join(sorted(foreign))}, which have no meaning here")
 
 
 class Claims(list[Claim]):

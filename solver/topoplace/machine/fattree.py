@@ -6,7 +6,6 @@ plane i; a tree of two levels is one pod without spines, whose switches are at t
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,8 +16,6 @@ import numpy as np
 from topoplace.errors import InputError
 from topoplace.machine.hostlist import NodeLists, format_host_list
 from topoplace.types import IntArray
-
-_LINK = re.compile(r"(leaf|pod)(\d{1,7})-(\d{1,7})(?:-(\d{1,7}))?")
 
 
 @dataclass(frozen=True)
@@ -74,11 +71,7 @@ class FatTree:
         leaves = len(self.sizes)
         links = leaves + leaves * self.switches
         ups = links + len(self.pods) * self.switches * self.spines
-        return {
-            "hosts": slice(0, leaves),
-            "links": slice(leaves, links),
-            "ups": slice(links, ups),
-        }
+        return {"hosts": slice(leaves), "links": slice(leaves, links), "ups": slice(links, ups)}
 
     @property
     def num_rows(self) -> int:
@@ -106,10 +99,22 @@ class FatTree:
         upper, spine = divmod(row - start, self.spines)
         return (*divmod(upper, self.switches), spine)
 
+    def num_links(self, rows: Iterable[int]) -> int:
+        """Return how many of some rows are links."""
+        return sum(row >= len(self.sizes) for row in rows)
+
+    def name(self, link: int) -> str:
+        """Return the name of a link."""
+        ends = self.ends(link)
+        return ("leaf" if len(ends) == 2 else "pod") + "-".join(map(str, ends))
+
+    @cached_property
+    def _row_of(self) -> dict[str, int]:
+        return {self.name(row): row for row in range(len(self.sizes), self.num_rows)}
+
     def text(self, links: Iterable[int]) -> str:
         """Return links as a host list of their names."""
-        names = ("-".join(map(str, ends)) for ends in map(self.ends, sorted(links)))
-        return format_host_list(f"{'pod' if n.count('-') > 1 else 'leaf'}{n}" for n in names)
+        return format_host_list(map(self.name, sorted(links)))
 
     def rows(self, text: str, field: str) -> list[int]:
         """Return the rows of links by their names, each once, ascending.
@@ -119,17 +124,11 @@ class FatTree:
         InputError
             At a name that no link of the tree has, or that is there twice.
         """
-        found = []
-        for name in NodeLists(self.num_rows).hosts(text, field):
-            match = _LINK.fullmatch(name)
-            ends = [int(part) for part in match.groups()[1:] if part] if match else []
-            of_pod = len(self.pods), self.switches, self.spines
-            of_leaf = len(self.sizes), self.switches
-            most: tuple[int, ...] = of_pod if match and match[1] == "pod" else of_leaf
-            if not ends or len(ends) != len(most) or any(e >= m for e, m in zip(ends, most)):  # noqa: B905
+        names = NodeLists(self.num_rows).hosts(text, field)
+        for name in names:
+            if name not in self._row_of:
                 expected = "links of the tree, such as leaf0-1 or pod0-1-0"
                 raise InputError(expected, field=field, value=name)
-            found.append(self.link(*ends) if len(ends) == 2 else self.up(*ends))
-        if len({*found}) < len(found):
+        if len({*names}) < len(names):
             raise InputError("each link once", field=field, value=text)
-        return sorted(found)
+        return sorted(self._row_of[name] for name in names)

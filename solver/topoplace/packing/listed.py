@@ -77,7 +77,20 @@ class Listed:
     values: tuple[int, ...]
 
 
-class ListedPacking(PackingProblem):
+class OfListed(PackingProblem):
+    """A problem whose candidates say themselves which rows they use, and what they are worth."""
+
+    def rows_of(self, candidate: Listed) -> IntArray:
+        """Return the rows that a candidate uses, each repeated by the amount."""
+        return np.array(candidate.rows, dtype=np.int64)
+
+    def values_of(self, candidates: Sequence[Listed]) -> IntArray:
+        """Return the values of candidates, shape ``(num_candidates, num_levels)``."""
+        values = np.array([c.values for c in candidates], dtype=np.int64)
+        return values.reshape(-1, len(self.senses))
+
+
+class ListedPacking(OfListed):
     """A problem that consists only of its rows and its candidates.
 
     Parameters
@@ -119,15 +132,6 @@ class ListedPacking(PackingProblem):
         for candidate in self._candidates:
             own[candidate.request_idx].add(replace(candidate, request_idx=0))
         return [*zip(map(frozenset, own), self.values.tolist(), strict=True)]
-
-    def rows_of(self, candidate: Listed) -> IntArray:
-        """Return the rows that a candidate uses, each repeated by the amount."""
-        return np.array(candidate.rows, dtype=np.int64)
-
-    def values_of(self, candidates: Sequence[Listed]) -> IntArray:
-        """Return the values of candidates, shape ``(num_candidates, num_levels)``."""
-        values = np.array([c.values for c in candidates], dtype=np.int64)
-        return values.reshape(-1, len(self.senses))
 
     def largest(self, level: int) -> int:
         """Return the largest absolute value of a candidate on a level."""

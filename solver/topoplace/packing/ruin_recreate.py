@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,3 +59,23 @@ class RuinRecreate:
 
     def _worth(self, placed: Sequence[Any]) -> int:
         return sum(int(self.values[c.request_idx]) for c in placed)
+
+
+def ruined(
+    placed: list[Any],
+    parts: Callable[[Any], Iterable[Hashable]],
+    rng: np.random.Generator,
+    most: int,
+) -> list[Any]:
+    """Return what stays when at most so many jobs near one are taken out, and some others.
+
+    Those are near a job that have a part of the machine in common with it.
+    """
+    if not placed:
+        return []
+    number = int(rng.integers(1, most + 1))
+    first = {*parts(placed[int(rng.integers(len(placed)))])}
+    order = rng.permutation(len(placed)).tolist()
+    near = [k for k in order if not first.isdisjoint(parts(placed[k]))]
+    gone = {*near[:number], *order[: number // 3]}
+    return [c for k, c in enumerate(placed) if k not in gone]

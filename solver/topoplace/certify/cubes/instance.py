@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from topoplace.certify.candidates import candidates
-from topoplace.certify.report import RefusedError
+from topoplace.certify.report import RefusedError, require_only
 from topoplace.certify.sets import Hosts, NodeSets
 from topoplace.certify.value import require_value, value_of
 from topoplace.errors import number_of
@@ -139,9 +139,7 @@ def read_instance(snapshot: Snapshot) -> Instance:
 
 
 def _request(model: RequestModel, side: Shape, num_chips: int, value: int) -> Request:
-    foreign = {name for name, value in model if value is not None} - _PLAIN
-    if foreign:
-        raise RefusedError(f"request {model.id} has {min(foreign)}, which cubes have not")
+    require_only(model, _PLAIN)
     volume = math.prod(side)
     if model.nodes > num_chips:
         raise RefusedError(f"request {model.id} wants more chips than there are")

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
-
-import numpy as np
+from itertools import product
 
 from topoplace.certify.candidates import candidates, told
 from topoplace.certify.fattree.oracle import FatTreeOracle, Request, oracle_of
 from topoplace.certify.packing import Packings
-from topoplace.certify.report import Claims, RefusedError
+from topoplace.certify.report import Claims, RefusedError, require_only
+from topoplace.certify.sets import NodeSets
 from topoplace.certify.value import require_value, value_of
 from topoplace.errors import number_of
 from topoplace.machine.fattree import FatTree
@@ -21,8 +22,8 @@ from topoplace.result.fattree import FatTreeModel, FatTreePlacement, FatTreeResu
 from topoplace.snapshot.schema import Snapshot
 
 MOST_ROWS = 1 << 17
-_OF_REQUESTS = {"id", "nodes", "priority", "communication", "application", "walltime", "submitted"}
-_OF_JOBS = {"id", "nodes", "communication", "application", "ends"}
+_OF_BOTH = {"id", "nodes", "communication", "application"}
+_OF_JOBS, _OF_REQUESTS = _OF_BOTH | {"ends"}, _OF_BOTH | {"priority", "walltime", "submitted"}
 
 
 @dataclass(frozen=True)
@@ -37,10 +38,8 @@ class Instance:
     @cached_property
     def hosts(self) -> list[int]:
         """The free nodes of every leaf, as a number."""
-        return [
-            sum(first + k in self.nodes for k in range(size))
-            for first, size in zip(self.tree.first.tolist(), self.tree.sizes, strict=False)
-        ]
+        leaves = Counter(leaf_of(self.tree, self.nodes))
+        return [leaves[leaf] for leaf in range(len(self.tree.sizes))]
 
 
 def read_instance(snapshot: Snapshot) -> Instance:
@@ -49,56 +48,42 @@ def read_instance(snapshot: Snapshot) -> Instance:
     if not isinstance(model, FatTreeModel):
         raise RefusedError("the machine is no fat tree")
     require_value(snapshot)
-    tree, lists = model.tree, NodeLists(model.num_nodes)
+    tree = model.tree
     if tree.num_rows > MOST_ROWS:
         raise RefusedError("too many leaves and links")
     if snapshot.regions:
         raise RefusedError("a fat tree has no regions")
-    names = Counter(job.id for job in (*snapshot.running, *snapshot.queue))
-    if max(names.values(), default=0) > 1:
-        raise RefusedError("a job is there twice")
-    held: list[int] = []
-    for job in snapshot.running:
-        _require_plain(job, _OF_JOBS)
-        own = lists.numbers(job.nodes, tree.num_nodes).tolist()
-        held += own
-        leaves = {leaf_of(tree, node) for node in own}
-        if not own or (len(leaves) > 1 and job.id not in model.owned):
-            raise RefusedError(f"{job.id} has no nodes, or several leaves and no links")
-    if len({*held}) < len(held):
-        raise RefusedError("two running jobs hold a node")
-    taken: list[int] = []
+    names = [job.id for job in snapshot.running] + [one.id for one in snapshot.queue]
+    if len({*names}) < len(names):
+        raise RefusedError("two jobs of the instance have one id")
+    plain = snapshot.model_copy(update={"sets": {}})  # no request names one
+    held, free = NodeSets(plain, tree.num_nodes).held_and_free(plain)
+    for job, own in zip(snapshot.running, held, strict=True):
+        require_only(job, _OF_JOBS)
+        if len({*leaf_of(tree, own)}) > 1 and job.id not in model.owned:
+            raise RefusedError(f"{job.id} has several leaves and no links")
+    taken = list[int]()
     for name, text in model.owned.items():
-        if names[name] != 1 or name not in {job.id for job in snapshot.running}:
+        if name not in names[: len(held)]:
             raise RefusedError(f"{name} owns links and does not run")
         taken += tree.rows(text, f"links of {name}")
     if len({*taken}) < len(taken):
         raise RefusedError("two running jobs own a link")
-    down = lists.numbers(snapshot.down, tree.num_nodes).tolist()
-    every = range(len(tree.sizes), tree.num_rows)
     queue = []
     for one in candidates(snapshot):
-        _require_plain(one, _OF_REQUESTS)
+        require_only(one, _OF_REQUESTS)
         if one.nodes > tree.num_nodes:
             raise RefusedError(f"{one.id} wants more nodes than there are")
         queue.append(Request(one.id, value_of(one, snapshot.value)[0], one.nodes))
-    return Instance(
-        tree,
-        frozenset(range(tree.num_nodes)) - {*held} - {*down},
-        frozenset(every) - {*taken} - {*tree.rows(model.missing, "missing")},
-        tuple(queue),
-    )
+    taken += tree.rows(model.missing, "missing")
+    links = frozenset(range(len(tree.sizes), tree.num_rows)) - {*taken}
+    return Instance(tree, free, links, tuple(queue))
 
 
-def _require_plain(job: Iterable[tuple[str, object]], plain: Set[str]) -> None:
-    foreign = {name for name, value in job if value is not None} - plain
-    if foreign:
-        raise RefusedError(f"a job has {', '.join(sorted(foreign))}, which fat trees have not")
-
-
-def leaf_of(tree: FatTree, node: int) -> int:
-    """Return the leaf of a node."""
-    return int(np.searchsorted(tree.first, node, side="right")) - 1
+def leaf_of(tree: FatTree, nodes: Iterable[int]) -> list[int]:
+    """Return the leaf of every node."""
+    first = tree.first.tolist()
+    return [bisect_right(first, node) - 1 for node in nodes]
 
 
 def fault_of(tree: FatTree, nodes: Iterable[int], links: Iterable[int]) -> str | None:
@@ -107,30 +92,20 @@ def fault_of(tree: FatTree, nodes: Iterable[int], links: Iterable[int]) -> str |
     It may if at no switch it has more links up than its nodes, or leaves, have links into it, and
     any permutation of its nodes can be routed on its own links (docs/proofs/fattree.md).
     """
-    hosts = Counter(leaf_of(tree, node) for node in nodes)
-    up: dict[int, set[int]] = {leaf: set() for leaf in hosts}
-    spines: dict[tuple[int, int], set[int]] = {}
-    for row in links:
-        ends = tree.ends(row)
-        if len(ends) == 2:
-            if ends[0] not in up:
-                return f"a link of leaf {ends[0]}, on which it has no node"
-            up[ends[0]].add(ends[1])
-        else:
-            spines.setdefault((ends[0], ends[1]), set()).add(ends[2])
-    for leaf, own in up.items():
-        if len(own) > hosts[leaf]:
-            return f"more links than nodes on leaf {leaf}"
-    pods = {tree.pod_of[leaf] for leaf in hosts}
-    below = Counter((tree.pod_of[leaf], i) for leaf, own in up.items() for i in own)
-    for switch, those in spines.items():
-        if len(those) > below[switch]:
-            return f"more links up than down at switch {switch[1]} of pod {switch[0]}"
-    if not joined([(num, up[leaf]) for leaf, num in hosts.items()]):
+    up: dict[tuple[int, ...], set[int]] = {}
+    for *part, top in map(tree.ends, links):
+        up.setdefault(tuple(part), set()).add(top)
+    hosts = Counter(leaf_of(tree, nodes))
+    size = Counter[tuple[int, ...]]({(leaf,): num for leaf, num in hosts.items()})
+    size.update((tree.pod_of[at[0]], i) for at, own in up.items() if len(at) == 1 for i in own)
+    for at, own in up.items():
+        if len(own) > size[at]:
+            where = f"leaf {at[0]}" if len(at) == 1 else f"switch {at[1]} of pod {at[0]}"
+            return f"more links up than nodes, or links, into {where}"
+    if not joined([(num, up.get((leaf,), set())) for leaf, num in hosts.items()]):
         return "leaves that do not share the links that they need"
-    for i in range(tree.switches) if len(pods) > 1 else ():
-        parts = [(below[pod, i], spines.get((pod, i), set())) for pod in pods if below[pod, i]]
-        if not joined(parts):
+    for i in range(tree.switches):
+        if not joined([(num, up.get(at, set())) for at, num in size.items() if at[1:] == (i,)]):
             return f"pods that do not share the links that they need at switch {i}"
     return None
 
@@ -159,25 +134,27 @@ def require_routed(
     to that of the receiver, at the same switch, and between pods over the same spine. No two have a
     link in the same direction.
     """
-    free = {*((row, side) for row in links for side in ("up", "down"))}
+    free = {*product(links, ("up", "down"))}
     for sender, receiver, rows in routes:
-        a, b, half = leaf_of(tree, sender), leaf_of(tree, receiver), len(rows) // 2
-        ends = [tree.ends(row) for row in rows]
+        a, b = leaf_of(tree, (sender, receiver))
         p, q = tree.pod_of[a], tree.pod_of[b]
-        right = not rows if a == b else half == (1 if p == q else 2) and len(rows) == 2 * half
-        if right and a != b:
-            i = ends[0][-1]
-            right = ends[0] == (a, i) and ends[-1] == (b, i)
-            if p != q:
-                j = ends[1][-1]
-                right = right and ends[1] == (p, i, j) and ends[2] == (q, i, j)
-        if not right:
+        ends, half = [tree.ends(row) for row in rows], len(rows) // 2
+        way: list[tuple[int, ...]] = []
+        if a != b and rows:
+            i, j = ends[0][-1], ends[1 % len(rows)][-1]
+            middle = [(p, i, j), (q, i, j)] if p != q else []
+            way = [(a, i), *middle, (b, i)]
+        if ends != way or (a != b and not rows):
             raise RefusedError(f"the links of {sender} do not lead to {receiver}")
         for k, row in enumerate(rows):
-            way = row, "up" if k < half else "down"
-            if way not in free:
+            own = row, "up" if k < half else "down"
+            if own not in free:
                 raise RefusedError(f"two messages on a link, or one of others: {tree.text([row])}")
-            free.remove(way)
+            free.remove(own)
+
+
+Places = dict[str, tuple[list[int], list[int]]]
+"""Nodes and links of every request that starts."""
 
 
 class FatTreePlacements(Packings[FatTreeResult]):
@@ -243,10 +220,6 @@ class FatTreePlacements(Packings[FatTreeResult]):
         """The oracle of places."""
         own = self._instance
         return oracle_of(own.tree, own.hosts, own.links, own.queue)
-
-
-class Places(dict[str, tuple[list[int], list[int]]]):
-    """Nodes and links of every request that starts."""
 
 
 def _counts(places: Places) -> str:

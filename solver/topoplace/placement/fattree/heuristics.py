@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 
 import numpy as np
@@ -12,7 +11,7 @@ from topoplace import clock
 from topoplace.machine.fattree import FatTree
 from topoplace.packing.listed import Listed
 from topoplace.placement.fattree.oracle import NONE, Costs
-from topoplace.placement.fattree.places import Room, Shape, Shapes, TooManyStepsError, shapes
+from topoplace.placement.fattree.places import Room, Shape, Shapes, shapes
 from topoplace.placement.fattree.state import FatTreeState
 from topoplace.solving import Options, Outcome, register
 from topoplace.types import IntArray
@@ -44,15 +43,14 @@ def laas(state: FatTreeState, options: Options) -> Outcome:
 
 def whole_leaves(tree: FatTree, nodes: int) -> Iterator[Shape]:
     """Yield the shapes of one pod, and those of several on whole leaves but one."""
-    return (s for s in shapes(tree, nodes) if len(s.pods) == 1 or s.full == max(tree.sizes))
+    return (s for s in shapes(tree, nodes) if not s.alike or s.full == max(tree.sizes))
 
 
 def _rounded(tree: FatTree, nodes: int) -> Iterator[Shape]:
     """Yield the shapes of one pod, and those of several with nodes rounded up to whole leaves."""
     size = max(tree.sizes)
-    yield from (s for s in shapes(tree, nodes) if len(s.pods) == 1)
-    every = whole_leaves(tree, -(-nodes // size) * size)
-    yield from (s for s in every if len(s.pods) > 1)
+    yield from (s for s in shapes(tree, nodes) if not s.alike)
+    yield from (s for s in whole_leaves(tree, -(-nodes // size) * size) if s.alike)
 
 
 def _in_turn(state: FatTreeState, options: Options, rule: Rule) -> Outcome:
@@ -65,17 +63,18 @@ def _in_turn(state: FatTreeState, options: Options, rule: Rule) -> Outcome:
         if found is None:
             continue
         np.subtract.at(left, list(found), 1)
-        if len(found) - num_links(tree, found) > request.nodes:  # what is left of it stays unused
+        if len(found) - tree.num_links(found) > request.nodes:  # the rest of it stays unused
             within = np.bincount(found, minlength=tree.num_rows)
             found = place_of(tree, within, request.nodes, whole_leaves)
             assert found is not None, "a place has room for fewer nodes"
-        started.append(Listed(q, found, (request.value, -num_links(tree, found))))
+        started.append(Listed(q, found, (request.value, -tree.num_links(found))))
     return Outcome(started)
 
 
 @lru_cache(1024)
-def _shapes_by(rule: Rule, tree: FatTree, nodes: int) -> Shapes:
-    return Shapes(rule(tree, nodes))
+def shapes_of(tree: FatTree, nodes: int, rule: Rule = shapes) -> Shapes:
+    """Return the shapes that a request may have, by a rule."""
+    return Shapes({nodes: rule(tree, nodes)})
 
 
 def place_of(
@@ -85,17 +84,7 @@ def place_of(
 
     Shapes that have none, even if leaves need no switches in common, are left out at once.
     """
-    some, room = _shapes_by(rule, tree, nodes), Room(tree, left, STEPS)
-    least = Costs(tree, left, np.zeros_like(left), 0).least(some)
-    for k in np.flatnonzero(least < NONE).tolist():
-        room.steps = STEPS
-        with suppress(TooManyStepsError):
-            found = next(room.places(some.every[k]), None)
-            if found is not None:
-                return found
-    return None
-
-
-def num_links(tree: FatTree, rows: Sequence[int]) -> int:
-    """Return how many of some rows are links."""
-    return int(np.count_nonzero(np.array(rows) >= len(tree.sizes)))
+    some, room = shapes_of(tree, nodes, rule), Room(tree, left)
+    least = Costs(tree, left, np.zeros_like(left)).least(some)
+    every = (room.first(some.every[k], STEPS) for k in np.flatnonzero(least < NONE).tolist())
+    return next((found for found in every if found is not None), None)

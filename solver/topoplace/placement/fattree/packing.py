@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import islice
 
@@ -13,7 +12,7 @@ from topoplace import clock
 from topoplace.machine.fattree import FatTree
 from topoplace.packing.budget import Budget
 from topoplace.packing.first_prices import of_nodes
-from topoplace.packing.listed import Listed, ListedPacking
+from topoplace.packing.listed import Listed, ListedPacking, OfListed
 from topoplace.packing.problem import (
     NO_VALUE,
     PackingProblem,
@@ -22,11 +21,11 @@ from topoplace.packing.problem import (
     Subproblem,
     capacities_left,
 )
-from topoplace.packing.ruin_recreate import RuinRecreate
+from topoplace.packing.ruin_recreate import RuinRecreate, ruined
 from topoplace.placement.engine import Packed, solved
-from topoplace.placement.fattree.heuristics import STEPS, num_links, place_of
+from topoplace.placement.fattree.heuristics import place_of, shapes_of
 from topoplace.placement.fattree.oracle import NONE, Costs
-from topoplace.placement.fattree.places import Room, Shape, Shapes, TooManyStepsError, shapes
+from topoplace.placement.fattree.places import Room, Shapes, shapes
 from topoplace.placement.fattree.state import FatTreeState
 from topoplace.result.base import Start
 from topoplace.snapshot.state import Queued
@@ -37,12 +36,22 @@ LISTED_NODES, LISTED = 64, 20_000
 """Of trees with at most so many nodes all places are listed, if these are not more."""
 
 _SHAPES, _STEPS = 3, 300  # the cheapest ones, of which places are looked for at some prices
-_DEAREST = 1 << 30  # the price of a node where none is free
 _RUINED = 8  # jobs taken out at once by the search for better placements, at most
 _KNAPSACKS = 8  # placements of the best knapsacks that the search begins with
 
 
-def listed(state: FatTreeState) -> ListedPacking | None:
+class EveryPlace(ListedPacking):
+    """The problem with all places of all requests."""
+
+    tree: FatTree
+
+    def rows_at(self, start: Start) -> list[int]:
+        """Return the leaves of the nodes of a start."""
+        found: list[int] = self.tree.leaf_of(np.array(start.nodes)).tolist()
+        return found
+
+
+def every_place(state: FatTreeState) -> EveryPlace | None:
     """Return the problem with all places of all requests; None if they are too many."""
     tree, left = state.tree, LISTED
     if tree.num_nodes > LISTED_NODES:
@@ -56,26 +65,18 @@ def listed(state: FatTreeState) -> ListedPacking | None:
         if left < 0:
             return None
     every = [
-        Listed(q, rows, (request.value, -num_links(tree, rows)))
+        Listed(q, rows, (request.value, -tree.num_links(rows)))
         for q, request in enumerate(state.requests)
         for rows in places[request.nodes]
     ]
     rows = {name: state.left[own].tolist() for name, own in tree.families.items()}
-    names = [request.id for request in state.requests]
-    found = _AllPlaces(names, [r.value for r in state.requests], rows, every, (1, -1))
+    names, values = [r.id for r in state.requests], [r.value for r in state.requests]
+    found = EveryPlace(names, values, rows, every, (1, -1))
     found.tree = tree
     return found
 
 
-class _AllPlaces(ListedPacking):
-    tree: FatTree
-
-    def rows_at(self, start: Start) -> list[int]:
-        """Return the leaves of the nodes of a start."""
-        return [int(leaf) for leaf in self.tree.leaf_of(np.array(start.nodes))]
-
-
-class FatTreePacking(PackingProblem):
+class FatTreePacking(OfListed):
     """A queue on a tree with too many places to list.
 
     Leaves are the rows that branches name. The oracle says what places cost at least; those that it
@@ -88,18 +89,13 @@ class FatTreePacking(PackingProblem):
         self.tree, self.requests, self.capacities = tree, requests, left
         self.names = [request.id for request in requests]
         self.values = np.array([request.value for request in requests], dtype=np.int64)
-        self.families: Mapping[str, slice] = tree.families
-        self.num_covers = len(tree.sizes)
+        self.nodes = np.array([request.nodes for request in requests], dtype=np.int64)
+        self.families, self.num_covers = tree.families, len(tree.sizes)
 
     @cached_property
-    def shapes(self) -> tuple[Shapes, dict[int, slice]]:
-        """The shapes of all requests, and by nodes which are theirs."""
-        every, own = list[Shape](), {}
-        for nodes in {request.nodes for request in self.requests}:
-            first = len(every)
-            every += shapes(self.tree, nodes)
-            own[nodes] = slice(first, len(every))
-        return Shapes(every), own
+    def shapes(self) -> Shapes:
+        """The shapes of all requests."""
+        return Shapes({n: shapes(self.tree, n) for n in sorted({*self.nodes.tolist()})})
 
     @cached_property
     def kinds(self) -> list[tuple[int, int]]:
@@ -108,26 +104,17 @@ class FatTreePacking(PackingProblem):
 
     def dominating(self, startable: frozenset[int]) -> dict[int, frozenset[int]]:
         """Return by request those of as many nodes that have more value, or come first."""
-        order = sorted(startable, key=lambda q: (-self.values[q], q))
-        alike: dict[int, list[int]] = {}
+        before: dict[int, frozenset[int]] = {}
         found = {}
-        for q in order:
-            before = alike.setdefault(self.requests[q].nodes, [])
-            found[q] = frozenset(before)
-            before.append(q)
+        for q in sorted(startable, key=lambda q: (-self.values[q], q)):
+            nodes = self.requests[q].nodes
+            found[q] = before.get(nodes, frozenset())
+            before[nodes] = found[q] | {q}
         return found
-
-    def rows_of(self, candidate: Listed) -> IntArray:
-        """Return the rows that a candidate uses, each repeated by the amount."""
-        return np.array(candidate.rows, dtype=np.int64)
-
-    def values_of(self, candidates: Sequence[Listed]) -> IntArray:
-        """Return the values of candidates, shape ``(num_candidates, num_levels)``."""
-        return np.array([c.values for c in candidates], dtype=np.int64).reshape(-1, 2)
 
     def largest(self, level: int) -> int:
         """Return an upper bound on the absolute value of a candidate on a level."""
-        return self.tree.num_rows if level else int(self.values.max(initial=0))
+        return self.num_rows if level else int(self.values.max(initial=0))
 
     def most(self, level: int) -> int:
         """Return the most that a placement has on a later level: no links."""
@@ -135,68 +122,73 @@ class FatTreePacking(PackingProblem):
 
     def work(self, level: int) -> float:
         """Return what a call of the oracle takes, in nominal seconds."""
-        sizes = len({request.nodes for request in self.requests})
+        sizes = len({*self.nodes.tolist()})
         return 2e-3 + 2.5e-5 * sizes * max(self.tree.sizes) * len(self.tree.leaves[0])
 
     @property
     def start_prices(self) -> IntArray:
         """Prices of hosts at which nobody gains: the largest value of a node."""
         prices = np.zeros(self.num_rows, dtype=np.int64)
-        each = (-(-r.value // r.nodes) for r in self.requests)
-        prices[: self.num_covers] = max(each, default=0)
+        prices[: self.num_covers] = (-(-self.values // self.nodes)).max(initial=0)
         return prices
 
     def first_prices(self, sub: Subproblem) -> tuple[FloatArray, tuple[float, ...]]:
         """Return prices at which a subproblem begins: one of all nodes (`of_nodes`)."""
         prices = np.zeros(self.num_rows)
         may = [q for q in range(len(self.names)) if q not in sub.excluded]
-        nodes = self._nodes[may]
-        need = np.array([self._links[n] for n in nodes.tolist()]) if sub.level else None
-        room = int(self.capacities[: self.num_covers].sum())
-        prices[: self.num_covers], factors = of_nodes(self.values[may], nodes, room, need)
+        need = self._links[may] if sub.level else None
+        price, factors = of_nodes(self.values[may], self.nodes[may], self._room(), need)
+        prices[: self.num_covers] = price
         return prices, factors
 
     @cached_property
-    def _links(self) -> dict[int, int]:
-        """By nodes how many links a request owns at least; 0 if it has no place."""
-        every, of_size = self.shapes
-        least = Costs(self.tree, self.capacities, np.zeros_like(self.capacities), 1).least(every)
-        return {n: int(least[own].min(initial=NONE)) % NONE for n, own in of_size.items()}
+    def _links(self) -> IntArray:
+        """How many links every request owns at least; 0 if it has no place."""
+        costs = Costs(self.tree, self.capacities, np.zeros_like(self.capacities), 1)
+        found = costs.least(self.shapes)
+        own = (found[self.shapes.of[n]].min(initial=NONE) % NONE for n in self.nodes.tolist())
+        return np.array([*own], dtype=np.int64)
+
+    def _room(self, placed: Sequence[Listed] = ()) -> int:
+        """Return how many nodes a placement leaves free."""
+        return int(capacities_left(self, placed)[: self.num_covers].sum())
 
     # the oracle
 
     def price(self, row_prices: IntArray, query: Query) -> Priced:
         """Return the most that requests gain at some prices, or more, and some places."""
-        num, open_leaves = len(self.requests), self.capacities[: self.num_covers] > 0
-        best = np.full(num, NO_VALUE, dtype=np.int64)
-        columns: list[list[tuple[int, Listed]]] = [[] for _ in range(num)]
-        pricings: dict[object, _Pricing] = {}
-        cheapest = int(row_prices[: self.num_covers][open_leaves].min(initial=_DEAREST))
+        best = np.full(len(self.requests), NO_VALUE, dtype=np.int64)
+        columns: list[list[tuple[int, Listed]]] = [[] for _ in self.requests]
+        per_link = query.weights[1] if len(query.weights) > 1 else 0
+        known: dict[object, tuple[Costs, Shapes, IntArray]] = {}
+        places: dict[object, list[tuple[int, tuple[int, ...]]]] = {}
         told = set()
         for q, request in enumerate(self.requests):
-            is_exact = query.exact_for is None or q in query.exact_for
-            worth = query.weights[0] * request.value
-            if not is_exact and worth <= request.nodes * cheapest:
-                best[q] = worth - request.nodes * cheapest
-                continue
             covers = frozenset((c.row, c.inside) for c in query.covers_of.get(q, ()))
-            if covers not in pricings:
+            alike, key = (covers, request.nodes), (covers, request.nodes if covers else 0)
+            if key not in known:
                 clock.check(self.deadline)
-                pricings[covers] = _Pricing(self, row_prices, query, covers)
-            least = pricings[covers].least(request.nodes)
-            if least < NONE:
-                best[q] = worth - least
+                some = shapes_of(self.tree, request.nodes) if covers else self.shapes
+                costs = Costs(self.tree, self.capacities, row_prices, per_link, covers)
+                known[key] = costs, some, costs.least(some)
+            costs, some, least = known[key]
+            own, worth = some.of[request.nodes], query.weights[0] * request.value
+            if least[own].min(initial=NONE) < NONE:
+                best[q] = worth - least[own].min()
             kind = self.first_of_kind[q], covers
-            if kind not in told and best[q] >= 0 and clock.now() < self.deadline:
-                told.add(kind)
-                places = pricings[covers].places(request.nodes)
-                found = [(worth - cost, self.candidate(q, rows)) for cost, rows in places]
-                columns[q] = found[: query.per_request]
+            if kind in told or best[q] < 0 or clock.now() >= self.deadline:
+                continue
+            told.add(kind)
+            if alike not in places:
+                order = np.argsort(least[own], kind="stable")[:_SHAPES].tolist()
+                places[alike] = costs.places((some.every[own.start + k] for k in order), _STEPS)
+            found = places[alike][: query.per_request]
+            columns[q] = [(worth - cost, self.candidate(q, rows)) for cost, rows in found]
         return Priced(best, columns)
 
     def candidate(self, q: int, rows: tuple[int, ...]) -> Listed:
         """Return a request in a place."""
-        return Listed(q, rows, (int(self.values[q]), -num_links(self.tree, rows)))
+        return Listed(q, rows, (int(self.values[q]), -self.tree.num_links(rows)))
 
     # primal side
 
@@ -208,12 +200,10 @@ class FatTreePacking(PackingProblem):
     def filled(self, kept: Sequence[Listed], order: Sequence[int], until: float) -> list[Listed]:
         """Return a placement with as many others as fit, tried in an order."""
         found, left = list(kept), capacities_left(self, kept).copy()
-        there = {c.request_idx for c in kept}
-        failed: set[int] = set()
+        there, failed = {c.request_idx for c in kept}, set[int]()
         for q in order:
             nodes = self.requests[q].nodes
-            room = int(left[: self.num_covers].sum())
-            if q in there or nodes in failed or nodes > room:
+            if q in there or nodes in failed or nodes > left[: self.num_covers].sum():
                 continue
             if clock.now() >= until:
                 break
@@ -238,24 +228,20 @@ class FatTreePacking(PackingProblem):
             before = len(found)
             gone = {c.request_idx for c in found}
             waiting = [q for q in rng.permutation(len(self.names)).tolist() if q not in gone]
-            room = int(capacities_left(self, found)[: self.num_covers].sum())
-            chosen = knapsack(self.values[waiting], self._nodes[waiting], room)
-            order = sorted((waiting[k] for k in chosen), key=lambda q: -self._nodes[q])
+            room = self._room(found)
+            chosen = knapsack(self.values[waiting], self.nodes[waiting], room)
+            order = sorted((waiting[k] for k in chosen), key=lambda q: -self.nodes[q])
             found = self.filled(found, order, until)
         return self.filled(found, waiting, until)
 
-    @cached_property
-    def _nodes(self) -> IntArray:
-        return np.array([request.nodes for request in self.requests], dtype=np.int64)
-
     def starts(self, deadline: float) -> Iterator[list[Listed]]:
         """Yield placements by value, by value of a node, and by nodes; then knapsacks of nodes."""
-        each = self.values / np.maximum(self._nodes, 1)
-        for key in (self.values, each * 1e6 + self._nodes, self._nodes):
+        each = self.values / self.nodes
+        for key in (self.values, each * 1e6 + self.nodes, self.nodes):
             yield self.filled([], np.argsort(-key, kind="stable").tolist(), deadline)
         rng = np.random.default_rng(0)
-        room = int(self.capacities[: self.num_covers].sum())
-        most = self.values[knapsack(self.values, self._nodes, room)].sum()
+        room = self._room()
+        most = self.values[knapsack(self.values, self.nodes, room)].sum()
         for _ in range(_KNAPSACKS):
             if clock.now() >= deadline:
                 return
@@ -268,7 +254,7 @@ class FatTreePacking(PackingProblem):
         """Return the search that takes jobs out of some leaves and puts others in."""
 
         def again(now: list[Listed], rng: np.random.Generator) -> list[Listed]:
-            kept = ruined(now, rng)
+            kept = ruined(now, lambda c: c.rows, rng, _RUINED)
             found = self.packed_full(kept, rng, budget.limit)
             budget.spend(1e-3 * (1 + len(found) - len(kept)))
             return found
@@ -279,62 +265,6 @@ class FatTreePacking(PackingProblem):
         """Return the problem of some requests around fixed jobs; rows have the same numbers."""
         own = [self.requests[q] for q in kept]
         return FatTreePacking(self.tree, own, capacities_left(self, fixed))
-
-
-class _Pricing:
-    """The costs of places under some covers, and the search for real places."""
-
-    def __init__(
-        self,
-        packing: FatTreePacking,
-        prices: IntArray,
-        query: Query,
-        covers: frozenset[tuple[int, bool]],
-    ) -> None:
-        tree, left = packing.tree, packing.capacities
-        self._per_link = query.weights[1] if len(query.weights) > 1 else 0
-        inside = [row for row, within in covers if within]
-        outside = [row for row, within in covers if not within]
-        self._costs = Costs(tree, left, prices, self._per_link, inside, outside)
-        self._every, self._of_size = packing.shapes
-        self._least = self._costs.least(self._every)
-        self._inside, self._prices, self._tree = {*inside}, prices, tree
-        self._left = left.copy()
-        self._left[outside] = 0
-        self._known: dict[int, list[tuple[int, tuple[int, ...]]]] = {}
-
-    @cached_property
-    def _room(self) -> Room:
-        return Room(self._tree, self._left, STEPS, self._costs.price - self._costs.discount)
-
-    def least(self, nodes: int) -> int:
-        """Return what a place costs at least, `NONE` if there is none."""
-        return int(self._least[self._of_size[nodes]].min(initial=NONE))
-
-    def places(self, nodes: int) -> list[tuple[int, tuple[int, ...]]]:
-        """Return some places with their costs, cheap ones first."""
-        if nodes not in self._known:
-            found, own = [], self._of_size[nodes]
-            for k in (own.start + np.argsort(self._least[own], kind="stable")[:_SHAPES]).tolist():
-                self._room.steps = _STEPS
-                with suppress(TooManyStepsError):
-                    rows = next(self._room.places(self._every.every[k]), None)
-                    if rows is not None and self._inside <= {*rows}:
-                        links = self._per_link * num_links(self._tree, rows)
-                        found.append((int(self._prices[list(rows)].sum()) + links, rows))
-            self._known[nodes] = sorted(found)
-        return self._known[nodes]
-
-
-def ruined(placed: list[Listed], rng: np.random.Generator) -> list[Listed]:
-    """Return what stays when some jobs on the same leaves are taken out."""
-    if not placed:
-        return []
-    leaves = {*placed[int(rng.integers(len(placed)))].rows}
-    near = [c for c in placed if not leaves.isdisjoint(c.rows)]
-    others = [placed[k] for k in rng.permutation(len(placed)).tolist()]
-    gone = {*near[: int(rng.integers(1, _RUINED + 1))], *others[: int(rng.integers(3))]}
-    return [c for c in placed if c not in gone]
 
 
 def knapsack(values: IntArray, nodes: IntArray, room: int) -> list[int]:
@@ -354,7 +284,7 @@ def knapsack(values: IntArray, nodes: IntArray, room: int) -> list[int]:
 
 def packed(state: FatTreeState) -> Packed:
     """Return the problem as a packing."""
-    packing: PackingProblem | None = listed(state)
+    packing: PackingProblem | None = every_place(state)
     return Packed(packing or FatTreePacking(state.tree, state.requests, state.left), sorted)
 
 

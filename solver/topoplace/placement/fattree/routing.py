@@ -9,9 +9,10 @@ is a switch. The messages of a colour form such a graph between pods, whose colo
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 
 import numpy as np
+from scipy.optimize import linear_sum_assignment
 
 from topoplace.errors import InputError
 from topoplace.machine import parse_node_set
@@ -19,7 +20,8 @@ from topoplace.machine.fattree import FatTree
 from topoplace.result.fattree import FatTreeModel, FatTreeResult
 
 Pair = tuple[int, int]
-Sets = Mapping[int, set[int]]
+Part = tuple[int, ...]
+"""A leaf, or a pod at one of its switches."""
 
 
 def routes_of(
@@ -60,28 +62,25 @@ def routes_of(
 
 def routed(tree: FatTree, links: Sequence[int], messages: Sequence[Pair]) -> list[list[int]]:
     """Return the links of every message of a permutation of a job's nodes, on its own links."""
-    switches, spines = defaultdict[int, set[int]](set), defaultdict[Pair, set[int]](set)
-    for ends in map(tree.ends, links):
-        if len(ends) == 2:
-            switches[ends[0]].add(ends[1])
-        else:
-            spines[ends[0], ends[1]].add(ends[2])
-    leaves = [tuple[int, int](tree.leaf_of(np.array(pair)).tolist()) for pair in messages]
-    through = shared(leaves, switches)
+    own = defaultdict[Part, set[int]](set)
+    for *part, top in map(tree.ends, links):
+        own[tuple(part)].add(top)
+    leaves = tree.leaf_of(np.array(messages)).tolist()
+    through = shared([((a,), (b,)) for a, b in leaves], own)
     found: list[list[int]] = [[] for _ in messages]
-    for i in {i for i in through if i is not None}:
-        own = [k for k, switch in enumerate(through) if switch == i]
-        pods = [(tree.pod_of[a], tree.pod_of[b]) for a, b in (leaves[k] for k in own)]
-        above = shared(pods, {pod: spines[pod, i] for pair in pods for pod in pair})
-        for k, (p, q), j in zip(own, pods, above, strict=True):
+    for i in {switch for switch in through if switch is not None}:
+        some = [k for k, switch in enumerate(through) if switch == i]
+        pods = [[(tree.pod_of[leaf], i) for leaf in leaves[k]] for k in some]
+        for k, (start, end), j in zip(some, pods, shared(pods, own), strict=True):
             a, b = leaves[k]
             if a != b:
+                p, q = start[0], end[0]
                 middle = [] if p == q or j is None else [tree.up(p, i, j), tree.up(q, i, j)]
                 found[k] = [tree.link(a, i), *middle, tree.link(b, i)]
     return found
 
 
-def shared(messages: Sequence[Pair], own: Sets) -> list[int | None]:
+def shared(messages: Sequence[Sequence[Part]], own: Mapping[Part, Set[int]]) -> list[int | None]:
     """Return what every message between parts of a job goes through: something that both have.
 
     Every part sends as many messages as it receives, some perhaps to itself. Those that send most
@@ -91,8 +90,8 @@ def shared(messages: Sequence[Pair], own: Sets) -> list[int | None]:
     size = max(count.values())
     small = [part for part, num in count.items() if num < size]
     idle = [(part, part) for part in small for _ in range(size - count[part])]
-    colours = coloured([*messages, *idle], size)
-    core = set.intersection(*(own.get(part, set()) for part in count if part not in small))
+    colours = coloured([*messages, *idle])
+    core = set.intersection(*({*own.get(part, ())} for part in count if part not in small))
     spare = {*colours[len(messages) :]}  # colours in which the smaller part sends nothing
     first = sorted(core & own.get(small[0], set()) if small else core)[: size - len(spare)]
     names = dict(zip([c for c in range(size) if c not in spare], first, strict=False))
@@ -100,29 +99,22 @@ def shared(messages: Sequence[Pair], own: Sets) -> list[int | None]:
     return [names.get(colour) for colour in colours[: len(messages)]]
 
 
-def coloured(edges: Sequence[Pair], num: int) -> list[int]:
+def coloured(edges: Sequence[Sequence[Part]]) -> list[int]:
     """Return colours of the edges of a bipartite graph: no two at an end have the same.
 
-    At most `num` edges begin or end at a vertex. Edge by edge gets a colour that is free at its
-    beginning, after it was exchanged with one that is free at its end, along a path from there.
+    As many edges begin and end at each vertex, so a perfect matching can be taken out for every
+    colour.
     """
-    colours = [-1] * len(edges)
-    at: tuple[dict[int, dict[int, int]], ...] = defaultdict(dict), defaultdict(dict)
+    number = {part: k for k, part in enumerate({part for edge in edges for part in edge})}
+    left = np.zeros((len(number),) * 2, dtype=np.int64)
+    between = defaultdict[Pair, list[int]](list)
     for k, (a, b) in enumerate(edges):
-        free = next(c for c in range(num) if c not in at[0][a])
-        other = next(c for c in range(num) if c not in at[1][b])
-        path, side, vertex, colour = [], 1, b, free
-        while colour in at[side][vertex]:
-            path.append(at[side][vertex][colour])
-            side, colour = 1 - side, free + other - colour
-            vertex = edges[path[-1]][side]
-        for edge in path:
-            for end in (0, 1):
-                del at[end][edges[edge][end]][colours[edge]]
-        for edge in path:
-            colours[edge] = free + other - colours[edge]
-        colours[k] = free
-        for edge in (*path, k):
-            for end in (0, 1):
-                at[end][edges[edge][end]][colours[edge]] = edge
+        left[number[a], number[b]] += 1
+        between[number[a], number[b]].append(k)
+    colours = [-1] * len(edges)
+    for colour in range(len(edges) // len(number)):
+        ends = linear_sum_assignment(left == 0)
+        left[ends] -= 1
+        for a, b in zip(*map(np.ndarray.tolist, ends), strict=True):
+            colours[between[a, b].pop()] = colour
     return colours

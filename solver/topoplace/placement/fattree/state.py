@@ -115,37 +115,31 @@ def prepare(snapshot: Snapshot) -> FatTreeState:
     held, free, queue = checked_nodes(
         snapshot, WHERE, lists, nowhere, foreign, request, called="node {}".format
     )
-    for job, nodes in zip(snapshot.running, held, strict=True):
-        if job.id not in model.owned and len({*tree.leaf_of(nodes).tolist()}) > 1:
-            expected = f"the links of {job.id}, which has nodes on several leaves"
-            raise InputError(expected, field="machine.owned", found="none")
     left = np.ones(tree.num_rows, dtype=np.int64)
     left[tree.families["hosts"]] = np.add.reduceat(free, tree.first[:-1])
-    left[_closed(model, snapshot)] = 0
-    return FatTreeState(snapshot, tree, left, free, held, queue)
-
-
-def _closed(model: FatTreeModel, snapshot: Snapshot) -> list[int]:
-    """Return the links that are missing or that running jobs own."""
-    jobs, tree = {job.id for job in snapshot.running}, model.tree
-    closed = dict.fromkeys(tree.rows(model.missing, "machine.missing"), "missing")
+    left[tree.rows(model.missing, "machine.missing")] = 0
+    jobs = {job.id: nodes for job, nodes in zip(snapshot.running, held, strict=True)}
+    owner: dict[int, str] = {}
     for name, text in model.owned.items():
         field = f"machine.owned.{name}"
         if name not in jobs:
             raise InputError("running jobs", field="machine.owned", value=name, known=jobs)
         for row in tree.rows(text, field):
-            if closed.get(row, "missing") != "missing":
-                found = f"{tree.text([row])}, owned by {closed[row]}"
+            if owner.setdefault(row, name) != name:
+                found = f"{tree.name(row)}, owned by {owner[row]}"
                 raise InputError("links of no other job", field=field, found=found)
-            closed[row] = name
-    return sorted(closed)
+    left[[*owner]] = 0
+    for name, nodes in jobs.items():
+        if name not in model.owned and len({*tree.leaf_of(nodes).tolist()}) > 1:
+            expected = f"the links of {name}, which has nodes on several leaves"
+            raise InputError(expected, field="machine.owned", found="none")
+    return FatTreeState(snapshot, tree, left, free, held, queue)
 
 
 def worth(state: FatTreeState, started: Iterable[Listed]) -> list[int]:
     """Return the values of a solution by level: what starts, and its links."""
-    leaves = len(state.tree.sizes)
-    rows = [(state.requests[c.request_idx].value, c.rows) for c in started]
-    return [sum(v for v, _ in rows), sum(row >= leaves for _, own in rows for row in own)]
+    own = [(state.requests[c.request_idx].value, state.tree.num_links(c.rows)) for c in started]
+    return [sum(value for value, _ in own), sum(links for _, links in own)]
 
 
 def solution(state: FatTreeState, started: Iterable[Listed]) -> FatTreeSolution:
@@ -153,18 +147,16 @@ def solution(state: FatTreeState, started: Iterable[Listed]) -> FatTreeSolution:
     leaves = len(state.tree.sizes)
     numbers = np.split(np.flatnonzero(state.free), np.cumsum(state.left[: leaves - 1]))
     free = [iter(own.tolist()) for own in numbers]
-    placements = []
-    for one in sorted(started, key=lambda c: c.request_idx):
-        nodes = [next(free[row]) for row in one.rows if row < leaves]
-        links = [row for row in one.rows if row >= leaves]
-        placements.append(
+    return FatTreeSolution(
+        placements=[
             FatTreePlacement(
                 request=state.requests[one.request_idx].id,
-                nodes=format_node_set(nodes),
-                links=state.tree.text(links),
+                nodes=format_node_set([next(free[row]) for row in one.rows if row < leaves]),
+                links=state.tree.text(row for row in one.rows if row >= leaves),
             )
-        )
-    return FatTreeSolution(placements=placements)
+            for one in sorted(started, key=lambda c: c.request_idx)
+        ]
+    )
 
 
 FRAME = Frame(worth, FatTreeResult, FatTreeLevel, solution, lambda state: LEVELS)

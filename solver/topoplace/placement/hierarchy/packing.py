@@ -21,7 +21,7 @@ from topoplace.packing.problem import (
     Subproblem,
     capacities_left,
 )
-from topoplace.packing.ruin_recreate import RuinRecreate
+from topoplace.packing.ruin_recreate import RuinRecreate, ruined
 from topoplace.placement.hierarchy.assignment import MOST_VARIABLES, Assignment
 from topoplace.placement.hierarchy.heuristics.fits import first_fit, tree_best_fit
 from topoplace.placement.hierarchy.heuristics.queue import serve
@@ -413,7 +413,8 @@ class HierarchyPacking(PackingProblem):
         """
 
         def again(now: list[Candidate], rng: np.random.Generator) -> list[Candidate]:
-            kept = _ruined([c for c in now if c.request_idx < len(self.requests)], rng)
+            jobs = [c for c in now if c.request_idx < len(self.requests)]
+            kept = ruined(jobs, lambda c: (leaf for _, leaf, _ in c.uses), rng, _MOST_RUINED)
             started = {c.request_idx for c in kept}
             waiting = [q for q in range(len(self.requests)) if q not in started]
             hardness = self.hardness[waiting] * (1 + _NOISE * rng.standard_normal(len(waiting)))
@@ -431,19 +432,6 @@ class HierarchyPacking(PackingProblem):
         found = type(self)(self.hierarchy, self.layout, left, requests)
         found.deadline = self.deadline
         return found
-
-
-def _ruined(placed: list[Candidate], rng: np.random.Generator) -> list[Candidate]:
-    """Return what stays when requests in the same domains are taken out."""
-    if not placed:
-        return []
-    number = int(rng.integers(1, _MOST_RUINED + 1))
-    first = placed[int(rng.integers(len(placed)))]
-    leaves = {leaf for _, leaf, _ in first.uses}
-    order = rng.permutation(len(placed)).tolist()
-    near = [k for k in order if any(leaf in leaves for _, leaf, _ in placed[k].uses)]
-    gone = {*near[:number], *order[: number // 3]}
-    return [c for k, c in enumerate(placed) if k not in gone]
 
 
 def _sizes(part: PartState) -> list[int]:
