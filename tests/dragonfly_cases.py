@@ -257,15 +257,26 @@ def _numbers(text: str) -> list[int]:
     return found
 
 
+def _barred(document: dict[str, Any], host_of: list[int]) -> dict[str, set[int]]:
+    """Return by request the hosts with a node that it may not have."""
+    inside = {*_numbers(document["sets"].get("s", ""))}
+    may_not = {None: set[int](), "s": {*range(len(host_of))} - inside, "!s": inside}
+    asked = {one["id"]: one.get("eligible") for one in document["queue"]}
+    return {name: {host_of[node] for node in may_not[text]} for name, text in asked.items()}
+
+
 def packing_of(
     document: dict[str, Any],
     earlier: Sequence[int] = (),
     chosen: Sequence[tuple[str, str]] | None = None,
 ) -> Packing:
     """Return a snapshot as a packing, of some requests with others' places if these are chosen."""
-    state = prepare(Snapshot.model_validate(document))
+    snapshot = Snapshot.model_validate(document)
+    state = prepare(snapshot)
     problem = DragonflyProblem(state.inside, state, Interference.STRICT)
-    solver, inside = DragonflyPacking(problem), state.inside
+    solver, barred = DragonflyPacking(problem), _barred(document, state.host_of.tolist())
+    anywhere = [one.model_copy(update={"eligible": None}) for one in snapshot.queue]
+    inside = replace(state.inside, snapshot=snapshot.model_copy(update={"queue": anywhere}))
     number = {request.id: q for q, request in enumerate(state.requests)}
     pairs = [(name, name) for name in number] if chosen is None else list(chosen)
     family_of = [
@@ -276,6 +287,8 @@ def packing_of(
     for name, other in pairs:
         request = state.requests[number[other]]
         for place in tiny_hierarchies.places_of(inside, request):
+            if barred[other] & {host for units in place for host in units}:
+                continue
             uses = tiny_hierarchies.uses_of(solver.layout, place)
             rows = solver.rows_of(Candidate(number[other], uses)).tolist()
             if any(not solver.capacities[row] for row in rows):
