@@ -243,6 +243,9 @@ def picture(study: Study, rows: list[Record]) -> None:
                     curve(panel, [(max(row.cpu, 0.1), row.cost)], look, label=row.method)
             panel.set(xscale="log", xlabel="seconds", ylabel="cost", title=f"{graph}, {on}")
             panel.legend(fontsize="small")
+        for panel in panels.flat:
+            if not panel.has_data():
+                panel.set_axis_off()
         figure.tight_layout()
 
 
