@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from topoplace.errors import InputError, blamed_on
+from topoplace.errors import InputError, blamed_on, number_of
 from topoplace.formats.declared import table
 from topoplace.formats.text import name_of, text_of
 from topoplace.result.dragonfly import MAX_GROUPS, MAX_PORTS, DragonflyModel, network_of
@@ -103,7 +103,8 @@ def read_sst(path: str | Path) -> DragonflyModel:
             ports = enumerate(map(int, re.findall(r"-?\d{1,7}", given["global_link_map"])))
             at = {link: port // each for port, link in ports if link >= 0}
             if at.keys() != {*range(total)} or max(at.values(), default=0) >= routers:
-                expected = f"the links 0 to {total - 1} on the {each} ports of {routers} routers"
+                on = f"the {each} ports of {number_of(routers, 'router')}"
+                expected = f"the links 0 to {total - 1} on {on}"
                 raise InputError(expected, field="global_link_map", found="others")
         relative = given.get("global_routes", "absolute") == "relative"
 

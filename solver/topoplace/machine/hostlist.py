@@ -119,7 +119,7 @@ def names_by_number(text: str | None, num_nodes: int, others: str, what: str) ->
     if len(listed) != len(nodes):
         expected = f"a name for each of {number_of(num_nodes, 'node')}"
         if len(nodes) < num_nodes:
-            expected += f", or of {len(nodes):,} without the {what} nodes"
+            expected += f", or of {len(nodes):,} without the nodes of {what}"
         raise InputError(expected, field="names", found=number_of(len(listed), "name"))
     require_each_once(listed, "names")
     names = [""] * num_nodes
