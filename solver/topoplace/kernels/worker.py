@@ -1,7 +1,7 @@
 """A process that compiles the kernels named on stdin, a line each, and answers each with a line.
 
-It reads all of them first. A kernel that none of them names is called by kernels alone: it becomes
-part of their machine code, and has none of its own.
+It reads all of them first. A kernel that none of them names is called by kernels alone: with recent
+releases of Numba it becomes part of their machine code, and has none of its own.
 
 A task is the list of its number, the module, the function and its types. The answer is an object:
 that number, the seconds that it took, the files where the kernel is kept (none, and perhaps `why`,
@@ -58,6 +58,9 @@ def decode(text: Any) -> Any:
     return types.BaseTuple.from_types(tuple(map(decode, text[1:])), named)
 
 
+_LINKS = (0, 68)
+"""The first release whose libraries of parts are known to do as `_Library` says."""
+
 _GARBAGE = (100_000, 10, 1000)
 """How seldom Python looks for garbage: as it does by itself, a tenth of the time went there."""
 
@@ -105,8 +108,9 @@ def main() -> None:
     """Compile what stdin names."""
     answers, sys.stdout = sys.stdout, sys.stderr  # nothing but answers goes to stdout
     tasks = [json.loads(line) for line in sys.stdin]
-    compiling.ahead = {(module, function) for _, module, function, _ in tasks}
-    _leave_parts_to_callers()
+    if numba.version_info.short >= _LINKS:
+        compiling.ahead = {(module, function) for _, module, function, _ in tasks}
+        _leave_parts_to_callers()
     gc.set_threshold(*_GARBAGE)
     for task in tasks:
         answers.write(_answer(*task) + "\n")  # in one piece: workers share the pipe
