@@ -190,7 +190,10 @@ def target_of(
         return proven_by(value)
 
     right = opened(certificate)
-    assert value is None or proven(right) == value, certificate
+    if value is not None:  # of many bytes the solver may round its figure down, by very little
+        most = proven(right)
+        assert most is not None, certificate
+        assert 0 <= most - value <= abs(value) / 2**32, certificate
     return Target(least, False, drawn_from(right, share), proven)
 
 
