@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -157,6 +158,19 @@ def test_objects_have_partitions() -> None:
     assert cells is not None
     cost = hop_bytes(problem, problem.nodes_of(cells))
     assert cost < mapped(problem, "in-order")
+
+
+def test_routers_are_improved_while_there_is_time() -> None:
+    pytest.importorskip("mtkahypar", reason="the library mtkahypar is not installed")
+    problem = random_geometric(1000, 5, "torus:4x4x2")
+    routers, graph = np.arange(32), problem.graph
+    hops = problem.machine.hops(routers[:, None], routers[None, :])
+    given = {"ends": np.stack([graph.sources, graph.targets]), "weight": graph.bytes}
+    tasks = _partitioner.whole(given | {"size": problem.loads}, 1)
+    every = _partitioner.Partitioner("DEFAULT", 1, math.inf).onto(tasks, hops, int(problem.room[0]))
+    costs = [hop_bytes(problem, spread_over_nodes(problem, one)) for one in every]
+    assert len(costs) > 1
+    assert all(before > after for before, after in pairwise(costs))
 
 
 def test_late_partitions_keep_neighbours_together() -> None:

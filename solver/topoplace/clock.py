@@ -21,6 +21,9 @@ _LEAP = 1e9
 _NEVER = 1e8
 """Seconds to a deadline that only a stopped clock passes."""
 
+ENDLESS = 1e6
+"""Seconds: who has more left has no time limit."""
+
 
 class OutOfTimeError(Exception):
     """The time is up in the middle of a step, which has no answer then."""

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from topoplace import options
+from topoplace.cores import num_cores
 from topoplace.errors import InputError
 from topoplace.front.documents import choices_of, options_of, require_one, watched
 from topoplace.front.placing import prepared
@@ -24,7 +25,7 @@ from topoplace.study.audit.live import cases_of
 from topoplace.study.audit.run import Audit, ResultFiles, audit_cases, require_contract
 from topoplace.study.audit.victims import Evict, judge_victims
 from topoplace.study.batch.pool import Cluster, Pool
-from topoplace.study.batch.run import SOLVER, Batch, num_cores, run_batch
+from topoplace.study.batch.run import SOLVER, Batch, run_batch
 from topoplace.study.batch.task import Limits, Settings
 from topoplace.study.case import load_cases
 from topoplace.study.compare import Comparison

@@ -7,9 +7,11 @@ writes what it reads.
 from __future__ import annotations
 
 import importlib
+import math
 import sys
 import time
 from collections import deque
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,13 +32,18 @@ class Part(NamedTuple):
     weight: Numbers
 
 
-class Partitioner:
-    """Mt-KaHyPar on one core, with a seed: the same parts each time, if there is time for all."""
+WORTH, CYCLE = 1e-3, 0.6
+"""Part of the cost that a cycle of improvement has to save for there to be another, and about how
+long that takes, in times of what was before it."""
 
-    def __init__(self, preset: str, seed: int, seconds: float) -> None:
+
+class Partitioner:
+    """Mt-KaHyPar with a seed: on one core the same parts each time, if there is time for all."""
+
+    def __init__(self, preset: str, seed: int, seconds: float, threads: int = 1) -> None:
         self._end = time.monotonic() + seconds
         self._library: Any = importlib.import_module("mtkahypar")
-        self._engine = self._library.initialize(1)
+        self._engine = self._library.initialize(threads)
         self._preset = getattr(self._library.PresetType, preset)
         self._library.set_seed(seed)
 
@@ -65,9 +72,14 @@ class Partitioner:
             found = np.array(graph.partition(context).get_partition(), dtype=np.int64)
         return within(part, found, rooms)
 
-    def onto(self, part: Part, links: Numbers, room: int) -> Numbers:
-        """Return the router of every task, few bytes x hops over the links of routers."""
-        num, routers = len(part.tasks), int(links.max()) + 1
+    def onto(self, part: Part, hops: Numbers, room: int) -> Iterator[Numbers]:
+        """Yield the router of every task, each time with fewer bytes x hops.
+
+        After the first time the library coarsens the tasks anew, keeping together what is on one
+        router, and improves their routers, until it is not worth it or there is no time for more.
+        """
+        num, routers = len(part.tasks), len(hops)
+        links = np.argwhere(np.triu(hops == 1)).T
         context = self._engine.context_from_preset(self._preset)
         spare = room * routers / float(part.size.sum()) - 1
         context.set_partitioning_parameters(routers, spare, self._library.Objective.CUT)
@@ -77,9 +89,18 @@ class Partitioner:
             context, routers, len(ways), ways, [1] * len(ways)
         )
         own = num, len(pairs), pairs, part.size.tolist(), part.weight.tolist()
-        found = self._engine.create_graph(context, *own).map_onto_graph(target, context)
-        rooms = np.full(routers, room)
-        return within(part, np.array(found.get_partition(), dtype=np.int64), rooms)
+        before, began = math.inf, time.monotonic()
+        mapped = self._engine.create_graph(context, *own).map_onto_graph(target, context)
+        while True:
+            found = np.array(mapped.get_partition(), dtype=np.int64)
+            cost = int(hops[found[part.ends[0]], found[part.ends[1]]] @ part.weight)
+            now = time.monotonic()
+            if cost < before:
+                yield within(part, found, np.full(routers, room))
+            if cost > (1 - WORTH) * before or now + CYCLE * (now - began) > self._end:
+                break
+            before, began = cost, now
+            mapped.improve_mapping(target, context, 1)
 
 
 def banded(part: Part) -> Numbers:
@@ -146,15 +167,17 @@ def leaves_of(given: Any, partitioner: Partitioner) -> Numbers:
 
 
 def main(folder: Path) -> None:
-    """Read the problem of a folder, and write the leaf of every task there."""
+    """Read the problem of a folder, and write the leaf of every task there, and better ones."""
     given = np.load(folder / "problem.npz")
-    limits = int(given["seed"]), float(given["seconds"])
+    limits = int(given["seed"]), float(given["seconds"]), int(given["threads"])
     partitioner = Partitioner(str(given["preset"]), *limits)
-    if "links" in given:
-        found = partitioner.onto(whole(given, 1), given["links"], int(given["room"][0]))
+    if "hops" in given:
+        every = partitioner.onto(whole(given, 1), given["hops"], int(given["room"][0]))
     else:
-        found = leaves_of(given, partitioner)
-    np.save(folder / "leaves.npy", found)
+        every = iter([leaves_of(given, partitioner)])
+    for found in every:
+        np.save(folder / "new.npy", found)
+        (folder / "new.npy").replace(folder / "leaves.npy")
 
 
 if __name__ == "__main__":

@@ -10,26 +10,27 @@ import tempfile
 import time
 from dataclasses import replace
 from pathlib import Path
-from threading import Event
 from typing import Any
 
 import numpy as np
 
 from topoplace import clock
+from topoplace.cores import num_cores
 from topoplace.mapping import _partitioner
 from topoplace.mapping.graph import rows_of
-from topoplace.mapping.local_search import torus_neighbours
 from topoplace.mapping.mapped import mapped_by
 from topoplace.mapping.problem import MappingProblem, graph_of
 from topoplace.snapshot.schema import GraphApplication
 from topoplace.solving import Options, method_of
 from topoplace.types import IntArray
 
-PRESETS = {"QUALITY": 3.5e-6, "DEFAULT": 8e-7}
+BEST = "QUALITY"
+PRESETS = {BEST: 3.5e-6, "DEFAULT": 8e-7}
 """The library's presets, and the seconds that each takes per task and pair, and for each doubling
 of the number of parts, on graphs without neighbourhoods (applications like OpenAtom of other sizes
 than the shipped ones); others take a tenth. DEFAULT takes as long where domains have few parts,
-and its partitions cost 10 % more."""
+and its partitions cost 10 % more; what it puts on routers at once it improves in the time left,
+where annealing after it has too little."""
 
 NEAR, ONTO = 0.1, 3.0
 """That tenth, and how many times as long parts take that are put on routers at once."""
@@ -64,14 +65,9 @@ def is_available(problem: MappingProblem) -> bool:
 
 
 def multilevel(
-    problem: MappingProblem,
-    seed: int,
-    stop: float,
-    *,
-    onto: bool = False,
-    needless: Event | None = None,
+    problem: MappingProblem, seed: int, stop: float, *, onto: bool = False
 ) -> IntArray | None:
-    """Return the router of every task by partitions; None if time is too short, or it is needless.
+    """Return the router of every task by partitions; None if time is too short.
 
     Routers may get more objects of other loads than 1 than they have room for.
 
@@ -83,16 +79,12 @@ def multilevel(
     """
     machine, room = problem.machine, problem.room
     if machine.levels is not None:
-        return _divided(problem, seed, stop, needless, domains=machine.levels.domain_of, room=room)
+        return _divided(problem, seed, stop, domains=machine.levels.domain_of, room=room)
     torus = machine.torus
     if onto and torus is not None and len(problem.nodes) == machine.num_nodes <= MOST_TARGETS:
-        near, num_near = torus_neighbours(torus)
-        ends = (
-            np.repeat(np.arange(len(near)), num_near),
-            np.concatenate([own[:most] for own, most in zip(near, num_near, strict=True)]),
-        )
-        links = np.unique(np.sort(ends, axis=0), axis=1)
-        return _divided(problem, seed, stop, needless, links=links, room=room)
+        routers = np.arange(machine.num_routers)
+        hops = machine.hops(routers[:, None], routers[None, :])
+        return _divided(problem, seed, stop, hops=hops, room=room)
     needed, num = math.ceil(problem.total_load / (FULL * problem.cap)), len(problem.nodes)
     parts = np.arange(needed if needed < NEARLY_ALL * num else num)
     domains = np.stack([parts, np.zeros_like(parts)])
@@ -100,10 +92,10 @@ def multilevel(
     left = stop - clock.now()
     placing = min(PLACING * left, PLACING_SECONDS * len(parts))
     until = stop - placing
-    at = _divided(problem, seed, until, needless, domains=domains, room=room)
+    at = _divided(problem, seed, until, domains=domains, room=room)
     if at is None:
         return None
-    limit = None if left == math.inf else min(placing, max(1e-3, stop - clock.now()))
+    limit = None if left > clock.ENDLESS else min(placing, max(1e-3, stop - clock.now()))
     search = method_of("mapping", "search").solver
     ones, apart = np.ones_like(parts), _between(problem, at, len(parts))
     one_each = problem.instance.model_copy(update=ONE_EACH | {"application": apart})
@@ -123,13 +115,14 @@ def _between(problem: MappingProblem, at: IntArray, num: int) -> GraphApplicatio
     return GraphApplication(num_tasks=num, bytes=rows.weight.tolist(), **ends)
 
 
-def _divided(
-    problem: MappingProblem, seed: int, stop: float, needless: Event | None, **given: IntArray
-) -> IntArray | None:
-    """Return the leaf of every task by a process of its own, given what to divide them among."""
+def _divided(problem: MappingProblem, seed: int, stop: float, **given: IntArray) -> IntArray | None:
+    """Return the leaf of every task by a process of its own, given what to divide them among.
+
+    It has all cores if there is a limit to its time, and one if it must find the same each time.
+    """
     rows = problem.guide
-    once = rows.owner < rows.other
-    preset = _preset(problem, stop - clock.now(), onto="links" in given)
+    once, onto = rows.owner < rows.other, "hops" in given
+    preset = _preset(problem, stop - clock.now(), onto=onto)
     if preset is None:
         return None
     with tempfile.TemporaryDirectory() as path:
@@ -139,20 +132,19 @@ def _divided(
             "weight": rows.weight[once],
             "size": problem.loads,
             "seed": seed,
-            "seconds": PART * (stop - clock.now()),
+            "seconds": (PART if not onto else preset != BEST) * (stop - clock.now()),
+            "threads": 1 if stop - clock.now() > clock.ENDLESS else num_cores(),
             "preset": preset,
         }
         np.savez(folder / "problem.npz", **(every | given))
         command = [sys.executable, "-P", _partitioner.__file__, path]
         with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as own:
             while own.poll() is None:
-                if clock.now() >= stop or (needless is not None and needless.is_set()):
+                if clock.now() >= stop:
                     own.kill()
                 time.sleep(LOOK_SECONDS)
-        if own.returncode:
-            return None
-        found: IntArray = np.load(folder / "leaves.npy")
-        return found
+        leaves = folder / "leaves.npy"
+        return np.load(leaves) if leaves.exists() else None
 
 
 def _preset(problem: MappingProblem, left: float, *, onto: bool) -> str | None:
@@ -162,13 +154,8 @@ def _preset(problem: MappingProblem, left: float, *, onto: bool) -> str | None:
     """
     size = _size(problem, onto=onto)
     if problem.machine.levels is not None:
-        return "QUALITY" if NEAR * PRESETS["QUALITY"] * size <= left else None
+        return BEST if NEAR * PRESETS[BEST] * size <= left else None
     return next((name for name, seconds in PRESETS.items() if seconds * size <= left), None)
-
-
-def fewest_seconds(problem: MappingProblem, *, onto: bool) -> float:
-    """Return about how long the quickest preset takes where there are no levels."""
-    return min(PRESETS.values()) * _size(problem, onto=onto)
 
 
 def _size(problem: MappingProblem, *, onto: bool) -> float:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from threading import Event
 
 import numpy as np
 
 from topoplace import clock
-from topoplace.mapping.halving import SECONDS, SPARE, halve
+from topoplace.mapping.halving import SECONDS, halve
 from topoplace.mapping.local_search import (
     COLD,
     HOT,
@@ -21,7 +20,7 @@ from topoplace.mapping.local_search import (
     state_arrays,
 )
 from topoplace.mapping.mapped import Keeper, cheapest
-from topoplace.mapping.multilevel import fewest_seconds, is_available, multilevel
+from topoplace.mapping.multilevel import is_available, multilevel
 from topoplace.mapping.objects._kernels import move_off_fullest
 from topoplace.mapping.objects.settled import settled
 from topoplace.mapping.problem import MappingProblem
@@ -63,11 +62,8 @@ They were set on other sizes and seeds than those reported (docs/studies/objects
 FEW = 200
 """With fewer moves per object there is only the first cooling; set on the same cases."""
 
-PARTITIONS_SHARE, MOST_SHARE = 0.7, 0.95
-"""Share of the time left for partitions, and for one that is alone."""
-
-ALONE_SHARE, MARGIN = 0.5, 1.5
-"""Share from which on it is alone, and how many times the time reckoned parts have after it."""
+PARTITIONS_SHARE = 0.9
+"""Share of the time left for each partition."""
 
 DOWNHILL_SHARE, DOWNHILL_MOST, WORTH = 0.1, 0.7, 1e-3
 """Share of the work that goes downhill first, from the construction; and again, up to the most, if
@@ -90,9 +86,13 @@ def search_loaded(problem: MappingProblem, options: Options) -> Outcome:
     keeper.offer_cells(consecutive(problem, keeper.deadline), "in order")
     began = clock.now()
     size = problem.num_tasks + problem.graph.num_messages
-    halving = SECONDS * math.log2(problem.num_tasks + 1) * size
-    if not keeper.done and (not partitioned(keeper) or SPARE * halving < keeper.left):
-        keeper.offer_cells(halved(problem, options.seed, keeper.deadline), "bisection")
+    if not keeper.done:
+        with ThreadPoolExecutor(1) as pool:  # partitions are made by processes of their own
+            every = pool.submit(partitions, keeper)
+            if SECONDS * math.log2(problem.num_tasks + 1) * size < keeper.left:
+                keeper.offer_cells(halved(problem, options.seed, keeper.deadline), "bisection")
+            for cells in every.result():
+                keeper.offer_cells(cells, "partitions")
     if clock.now() - began < keeper.left and not keeper.done:  # they take about as long
         left = None if options.time_limit is None else max(0.0, keeper.left)
         paper = cheapest(problem, Options(left), PAPERS)
@@ -106,32 +106,18 @@ def search_loaded(problem: MappingProblem, options: Options) -> Outcome:
     return replace(keeper.outcome, notes=(f"annealed from the mapping by {built}",))
 
 
-def partitioned(keeper: Keeper) -> bool:
-    """Offer multilevel partitions, if any: parts put on nodes, and both at once, on a core each.
+def partitions(keeper: Keeper) -> list[IntArray | None]:
+    """Return the cells of multilevel partitions: tasks onto nodes at once, and parts put on nodes.
 
-    Two at a time take longer each: where both at once fit only just, parts begin as late as they
-    still end in time, and are given up if they are not needed.
+    There is none where the library does not serve, or time is too short.
     """
-    problem = keeper.problem
-    if not is_available(problem):
-        return False
-    seed, needless = keeper.options.seed, Event()
-    parts, both = (fewest_seconds(problem, onto=onto) for onto in (False, True))
-    alone = ALONE_SHARE * keeper.left < both <= MOST_SHARE * keeper.left
-    left = (MOST_SHARE if alone else PARTITIONS_SHARE) * keeper.left
-    until = clock.now() + left
-    with ThreadPoolExecutor(2) as pool:
-        first = pool.submit(multilevel, problem, seed, until, onto=True)
-        if alone:
-            wait([first], left - MARGIN * parts)
-        second = pool.submit(multilevel, problem, seed + 1, until, needless=needless)
-        if alone and first.result() is not None:
-            needless.set()
-    found = [one.result() for one in (second, first)]
-    for routers in found:
+    problem, found = keeper.problem, []
+    for turn, onto in enumerate((True, False) if is_available(problem) else ()):
+        until = clock.now() + PARTITIONS_SHARE * keeper.left
+        routers = multilevel(problem, keeper.options.seed + turn, until, onto=onto)
         if routers is not None:
-            keeper.offer_cells(settled(problem, routers, stop=keeper.deadline), "partitions")
-    return any(routers is not None for routers in found)
+            found.append(settled(problem, routers, stop=keeper.deadline))
+    return found
 
 
 def evened(problem: MappingProblem, nodes: IntArray, stop: float) -> IntArray:

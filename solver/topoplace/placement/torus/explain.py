@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
 from topoplace import clock
+from topoplace.cores import num_cores
 from topoplace.errors import number_of
 from topoplace.machine import Prism, parse_node_set, prism_links
 from topoplace.placement.torus import _kernels
@@ -249,7 +249,7 @@ def _search(
             )  # fmt: skip
         return found
 
-    num_parts = min(8, os.cpu_count() or 1) if len(every) >= _WORTH_THREADS else 1
+    num_parts = min(8, num_cores()) if len(every) >= _WORTH_THREADS else 1
     with ThreadPoolExecutor(num_parts) as pool:
         parts_found = list(pool.map(search, [every[k::num_parts].copy() for k in range(num_parts)]))
     best = [min(rows) for rows in zip(*(found.T.tolist() for found in parts_found), strict=True)]

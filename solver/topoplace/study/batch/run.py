@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -14,6 +13,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from topoplace.cores import num_cores
 from topoplace.errors import ExitCode, InputError
 from topoplace.interrupts import Interrupted, heeded
 from topoplace.result import Status
@@ -189,11 +189,6 @@ def run_batch(
         write_text(outdir / TABLE, csv_of(names, map(dataclasses.astuple, rows)))
     done, seconds = len(run.todo) - run.num_left, round(time.perf_counter() - began, 3)
     return Batch(rows, outdir / TABLE, done, run.num_kept, run.num_left, seconds)
-
-
-def num_cores() -> int:
-    """Return the number of cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _require_settings(problem: str, settings: Settings, path: Path) -> None:

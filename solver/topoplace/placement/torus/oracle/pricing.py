@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
@@ -17,6 +16,7 @@ from typing import TypeVar
 import numpy as np
 
 from topoplace import clock
+from topoplace.cores import num_cores
 from topoplace.packing.problem import NO_VALUE, Cover, Priced, Query
 from topoplace.placement.torus.footprints import (
     Footprints,
@@ -144,7 +144,7 @@ class ScanPricer:
         self, problem: PlacementProblem, threads: int | None = None, deadline: float = math.inf
     ) -> None:
         self.problem, self.deadline = problem, deadline
-        self._chunks = threads or min(8, os.cpu_count() or 1)
+        self._chunks = threads or min(8, num_cores())
         self._pool = _threads(self._chunks)
         self._lock = Lock()  # a tree bounds two leaves at once
         self._room = Lock()
