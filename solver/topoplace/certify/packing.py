@@ -280,7 +280,7 @@ def certified_bound(
     Raises
     ------
     RefusedError
-        If the certificate is not what proofs.md describes.
+        If the certificate is not what docs/proofs/placement.md describes.
     """
     if isinstance(certificate, InOrder):
         raise RefusedError("requests start in no order here")

@@ -1079,7 +1079,7 @@ class _Moving(_Sparse):
     """A snapshot, and what its running jobs may do; a gang is one job, called by its name.
 
     On a torus or mesh, who has a prism, nodes of one class, and shares no link against the rule
-    with another running job may move, unless it is `fixed`. docs/proofs/moves.md has other
+    with another running job may move, unless it is `fixed`. The pages of docs/proofs have other
     machines.
     """
 
