@@ -91,13 +91,13 @@ def search_loaded(problem: MappingProblem, options: Options) -> Outcome:
             every = pool.submit(partitions, keeper)
             if SECONDS * math.log2(problem.num_tasks + 1) * size < keeper.left:
                 keeper.offer_cells(halved(problem, options.seed, keeper.deadline), "bisection")
+            if clock.now() - began < keeper.left:  # they take about as long
+                left = None if options.time_limit is None else max(0.0, keeper.left)
+                paper = cheapest(problem, Options(left), PAPERS)
+                if paper is not None and paper.solution is not None:
+                    keeper.offer_nodes(paper.solution.nodes, "the paper's way")
             for cells in every.result():
                 keeper.offer_cells(cells, "partitions")
-    if clock.now() - began < keeper.left and not keeper.done:  # they take about as long
-        left = None if options.time_limit is None else max(0.0, keeper.left)
-        paper = cheapest(problem, Options(left), PAPERS)
-        if paper is not None and paper.solution is not None:
-            keeper.offer_nodes(paper.solution.nodes, "the paper's way")
     built = keeper.source
     if keeper.worth is None:
         return keeper.outcome
