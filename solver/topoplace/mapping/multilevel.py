@@ -34,10 +34,6 @@ where annealing after it has too little."""
 
 NEAR, ONTO = 0.1, 3.0
 """That tenth, and how many times as long parts take that are put on routers at once."""
-
-BEGIN_SECONDS = 1.0
-"""Seconds until a process has loaded the library, with something to spare."""
-
 FEWEST_TASKS = 256
 """Smaller problems are searched as well without."""
 
@@ -155,7 +151,7 @@ def _preset(problem: MappingProblem, left: float, *, onto: bool) -> str | None:
 
     On trees and hierarchies what is left of the time bounds the work level by level.
     """
-    size, left = _size(problem, onto=onto), left - BEGIN_SECONDS
+    size = _size(problem, onto=onto)
     if problem.machine.levels is not None:
         return BEST if NEAR * PRESETS[BEST] * size <= left else None
     return next((name for name, seconds in PRESETS.items() if seconds * size <= left), None)

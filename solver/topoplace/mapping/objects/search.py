@@ -62,8 +62,9 @@ They were set on other sizes and seeds than those reported (docs/studies/objects
 FEW = 200
 """With fewer moves per object there is only the first cooling; set on the same cases."""
 
-PARTITIONS_SHARE = 0.9
-"""Share of the time left for each partition."""
+PARTITIONS_SHARE, FEWEST_SECONDS = 0.9, 1.5
+"""Share of the time left for each partition; and seconds below which there is none, as a process
+takes one until it has loaded the library."""
 
 DOWNHILL_SHARE, DOWNHILL_MOST, WORTH = 0.1, 0.7, 1e-3
 """Share of the work that goes downhill first, from the construction; and again, up to the most, if
@@ -112,7 +113,8 @@ def partitions(keeper: Keeper) -> list[IntArray | None]:
     There is none where the library does not serve, or time is too short.
     """
     problem, found = keeper.problem, []
-    for turn, onto in enumerate((True, False) if is_available(problem) else ()):
+    tried = is_available(problem) and keeper.left > FEWEST_SECONDS
+    for turn, onto in enumerate((True, False) if tried else ()):
         until = clock.now() + PARTITIONS_SHARE * keeper.left
         routers = multilevel(problem, keeper.options.seed + turn, until, onto=onto)
         if routers is not None:
