@@ -34,6 +34,7 @@ where annealing after it has too little."""
 
 NEAR, ONTO = 0.1, 3.0
 """That tenth, and how many times as long parts take that are put on routers at once."""
+
 FEWEST_TASKS = 256
 """Smaller problems are searched as well without."""
 
