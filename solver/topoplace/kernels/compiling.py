@@ -283,7 +283,7 @@ def _environment() -> tuple[str, ...]:
 # ---- Compilation ahead of a solve, in processes of its own that share numba's cache on disk ------
 # Numba compiles one kernel of a process at a time, so that two cores need two processes.
 
-_MOST = 4  # processes: each takes a few hundred MB
+_MOST = 4  # processes: each takes 0.5 to 1 GB
 _ROOT = str(Path(__file__).resolve().parent.parent.parent)
 
 
