@@ -235,7 +235,7 @@ COLUMNS: list[Column] = [
 
 
 def main(given: Sequence[str] | None = None) -> None:
-    """Measure and print the table of docs/develop/benchmarks.md."""
+    """Measure and print the command beside the naive model (docs/develop/benchmarks.md)."""
     labels = ["50", "60", "70", "80"]
     options = parsed(__doc__, given, snapshots=labels, runs=3, naive_limit=60.0)
     command("80")  # the first run of all compiles the kernels, so it is not timed

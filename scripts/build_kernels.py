@@ -49,11 +49,7 @@ PACKAGES = {
     "mapping.objects": ("topoplace.mapping.objects",),
     "mapping.spread": ("topoplace.mapping.spread",),
 }
-"""The packages and modules of every group of kernels but that of wide tori (`compile_wide`)."""
-
-
-_DEEP = "int16:2C"
-"""The type of tables of depths where a dimension is long."""
+"""The packages and modules of every group of kernels."""
 
 
 class Recorder:
@@ -94,10 +90,8 @@ def _is_usual(part: Any) -> bool:
 
 
 def group_of(entry: Entry) -> str:
-    """Return the group of a kernel: of its module, or of wide tori by its types."""
+    """Return the group of a kernel."""
     module = entry["module"]
-    if module.startswith("topoplace.placement.torus.") and _DEEP in entry["types"]:
-        return "placement.wide"
     for group, packages in PACKAGES.items():
         if any(module == package or module.startswith(f"{package}.") for package in packages):
             return group
@@ -128,7 +122,7 @@ def timed(entries: list[Entry]) -> list[Entry]:
 def written(entries: list[Entry]) -> str:
     """Return the text of the table: an entry a line."""
     groups = []
-    for group in [*PACKAGES, "placement.wide"]:
+    for group in PACKAGES:
         mine = [json.dumps(entry) for entry in entries if group_of(entry) == group]
         groups.append(f'"{group}": [\n' + ",\n".join(mine) + "\n]")
     return "{\n" + ",\n".join(groups) + "\n}\n"

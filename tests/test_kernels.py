@@ -25,7 +25,7 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.core.dispatcher import Dispatcher
 
 from scripts_of_the_project import script
-from small_snapshot import snapshot_of, write_small
+from small_snapshot import write_small
 from tiny_kinds import KINDS, drawn
 from topoplace import clock
 from topoplace.cli import run
@@ -35,9 +35,8 @@ from topoplace.kernels import compile_groups, compiling, groups_of
 from topoplace.kernels.compiling import WORDS, Entry, entries_of, missing
 from topoplace.kernels.worker import decode, encode
 from topoplace.kinds import shipped
-from topoplace.snapshot.state import prepare
-from topoplace.solving import Options, Outcome, method_names, solve
-from topoplace.solving.solve import found_by, problem_of
+from topoplace.solving import Outcome, method_names, solve
+from topoplace.solving.solve import found_by
 
 GROUPS = [group for kind in shipped().values() for group in kind.kernels]
 PACKAGE = Path(__file__).resolve().parent.parent / "solver" / "topoplace"
@@ -101,8 +100,8 @@ def test_the_table_has_the_kernels_that_python_imports_and_they_are_there() -> N
 LATE = ("mapping.branch", "mapping.spread", "packing.starts", "placement.annealing")
 """What few solves need, compiled when one does (`compile_late`)."""
 
-OF_NO_METHOD = ("mapping.certify", "placement.replay", "placement.wide", *LATE)
-"""No method needs them at once: a check does, a replay, and tori with a long dimension."""
+OF_NO_METHOD = ("mapping.certify", "placement.replay", *LATE)
+"""No method needs them at once: a check does, and a replay."""
 
 
 @pytest.mark.parametrize("problem", list(shipped()))
@@ -529,17 +528,3 @@ def test_warmup_fails_where_nothing_can_be_kept(tmp_path: Path) -> None:
         f"topoplace: error: {tmp_path}: expected a folder that can keep all compiled kernels "
         "(NUMBA_CACHE_DIR names another), found 0 kept",
     ]
-
-
-def test_wide_tori_have_their_kernels_compiled_before_the_clock_starts(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Compiled during the solve, they took ten seconds of a limit of two."""
-    asked: list[list[str]] = []
-    monkeypatch.setattr(compiling, "compile_groups", lambda groups: asked.append([*groups]))
-    for long in (63, 64):
-        state = prepare(snapshot_of([long, long], [{"nodes": 2}]))
-        solve(state, "first-fit")
-        depths = problem_of(state, Options()).view._no_reach().depths.dtype
-        assert (depths == np.int8) == (long == 63)
-    assert asked == [["placement.wide"]] * 2

@@ -283,9 +283,7 @@ def _environment() -> tuple[str, ...]:
 # ---- Compilation ahead of a solve, in processes of its own that share numba's cache on disk ------
 # Numba compiles one kernel of a process at a time, so that two cores need two processes.
 
-_WIDE = "placement.wide"
-_MOST_NARROW = 127  # twice the longest dimension, so that depths are of 8 bits (`footprints`)
-_MOST = 4  # processes: each takes a few hundred MB
+_MOST = 4  # processes: each takes 0.5 to 1 GB
 _ROOT = str(Path(__file__).resolve().parent.parent.parent)
 
 
@@ -297,15 +295,6 @@ def compile_for(problem: str, methods: Iterable[str]) -> float:
     began = time.perf_counter()
     compile_groups(groups_of(problem, methods))
     return time.perf_counter() - began
-
-
-def compile_wide(shape: Sequence[int]) -> None:
-    """Compile what placements on a torus need that has a long dimension, before any clock starts.
-
-    Tables of how deep prisms go have wider numbers there.
-    """
-    if 2 * max(shape) > _MOST_NARROW:
-        compile_groups([_WIDE])
 
 
 def compile_late(group: str) -> None:

@@ -26,6 +26,8 @@ from typing import Any
 import numba
 import numpy as np
 from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Flags
+from numba.core.lowering import Lower
 from numba.core.registry import cpu_target
 from numba.core.runtime.nrt import rtsys
 
@@ -61,8 +63,9 @@ def decode(text: Any) -> Any:
 _LINKS = (0, 68)
 """The first release whose libraries of parts are known to do as `_Library` says."""
 
-_GARBAGE = (100_000, 10, 1000)
-"""How seldom Python looks for garbage: as it does by itself, a tenth of the time went there."""
+_GARBAGE = (5_000_000, 10, 1000)
+"""How seldom Python looks for garbage, mostly never: as it does by itself, a tenth of the time went
+there. A process takes up to 1 GB."""
 
 
 class _Library(JITCodeLibrary):
@@ -76,10 +79,25 @@ class _Library(JITCodeLibrary):
         """Return where a function is that Python calls, 0 if there is none of that name."""
         inherited: Any = super()  # without annotations
         if not self._finalized:
-            if all(own.name != name or own.is_declaration for own in self._final_module.functions):
+            try:
+                if self._final_module.get_function(name).is_declaration:
+                    return 0
+            except NameError:  # it has none
                 return 0
             inherited.finalize()
         return inherited.get_pointer_to_function(name)
+
+    def _optimize_functions(self, ll_module: Any) -> None:
+        """Simplify functions; the rest is done when they are optimised with their callers.
+
+        Numba does all that it can, also for functions that are only declared.
+        """
+        codegen: Any = self._codegen
+        ll_module.data_layout = codegen._data_layout
+        passes, builder = codegen._function_pass_manager(opt=1)
+        for function in ll_module.functions:
+            if not function.is_declaration:
+                passes.run(function, builder)
 
     def finalize(self) -> None:
         """Link the function with what it calls, for a caller that will be optimised as a whole."""
@@ -102,6 +120,11 @@ def _leave_parts_to_callers() -> None:
 
     codegen.set_env = set_env_of_machine_code
     codegen._library_class = _Library
+    lower: Any = Lower
+    lower.create_cfunc_wrapper = lambda _: None  # for callbacks from C
+    flags: Any = Flags
+    defaults = {name: option.default for name, option in flags.options.items()}
+    flags.values = lambda own: {**defaults, **own._values}  # as numba's, but fast
 
 
 def main() -> None:

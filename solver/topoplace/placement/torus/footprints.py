@@ -26,9 +26,8 @@ from topoplace.errors import InputError
 from topoplace.machine import Prism, Torus, uses_whole_ring
 from topoplace.types import BoolArray, IntArray
 
-ReachArray = NDArray[np.int8 | np.int16 | np.int32]
+ReachArray = NDArray[np.int16 | np.int32]
 CountSums = NDArray[np.int32]
-SliceSums = NDArray[np.int32 | np.int64]
 
 MAX_TABLE = 1 << 31
 """Most pairs of footprint and router of a machine whose prisms are searched."""
@@ -66,8 +65,8 @@ class Reach:
     row
         By footprint and line the row of `depths`; 0 where no prism is free.
     depths
-        Largest depth by row and place along the line, in the narrowest type that holds twice a
-        depth; row 0 is that of no prism. Only `num_rows` rows are in use and take memory.
+        Largest depth by row and place along the line, of 16 bits unless twice a depth takes 32;
+        row 0 is that of no prism. Only `num_rows` rows are in use and take memory.
     tops
         Largest depth by row.
     deepest
@@ -312,16 +311,10 @@ class Footprints:
         extra[alone] = 1 + whole[alone, dims[alone, 0]]
         return dims, smaller, extra
 
-    def slice_sums(self, values: IntArray, kind: DTypeLike = np.int64) -> SliceSums:
+    def slice_sums(self, values: IntArray) -> IntArray:
         """Return periodic prefix sums over all dimensions but the last, ``(corners, depth)``."""
-        table = self._periodic_sums(values.astype(kind), self.turned.num_dims - 1)
+        table = self._periodic_sums(values.astype(np.int64), self.turned.num_dims - 1)
         return table.reshape(-1, self.depth)
-
-    def narrowest(self, values: Sequence[IntArray]) -> DTypeLike:
-        """Return the type of 32 or 64 bits that slice sums of non-negative values need."""
-        periods = 1 << int((~self.listed).sum())
-        most = max((int(v.sum()) for v in values), default=0)
-        return np.int32 if most * periods <= np.iinfo(np.int32).max else np.int64
 
     def sums(self, counts: IntArray) -> CountSums:
         """Return periodic prefix sums over all dimensions, ``(corners, 2 * depth + 1)``.
@@ -436,7 +429,7 @@ class Footprints:
         dims, _, extra = self._plan
         most_of = 1 + 2 * (dims[:, 1] >= 0) + 2 * (extra > 0)  # passes over all lines in `fold`
         num_rows = 2 + int(most_of.sum()) * shape[1]
-        kind = next(k for k in (np.int8, np.int16, np.int32) if 2 * self.depth <= np.iinfo(k).max)
+        kind = np.int16 if 2 * self.depth <= np.iinfo(np.int16).max else np.int32
         return Reach(
             row=sparse_zeros(shape, np.int32),
             depths=sparse_zeros((num_rows, self.depth), kind),

@@ -53,7 +53,7 @@ KIND = Kind(
     },
     kernels=(
         *("packing", "packing.starts", "placement.rows", "placement.exact"),
-        *("placement.annealing", "placement.heuristics", "placement.replay", "placement.wide"),
+        *("placement.annealing", "placement.heuristics", "placement.replay"),
     ),
     needed={
         "exact": ("packing", "placement.rows", "placement.exact", "placement.heuristics"),

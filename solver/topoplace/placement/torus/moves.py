@@ -11,7 +11,6 @@ import numpy as np
 
 from topoplace import clock
 from topoplace.errors import InputError
-from topoplace.kernels import compile_wide
 from topoplace.machine import Prism, format_node_set, parse_node_set
 from topoplace.packing.budget import Budget
 from topoplace.packing.search import Search
@@ -76,7 +75,6 @@ class TorusMoves(Site):
             )
         if any(isinstance(request.region, list) for request in wanted):
             raise InputError("one region of a request where jobs move", field="queue")
-        compile_wide(state.torus.shape)
         whole = PlacementProblem(state, interference)
         self.movable = _may_move(whole, instance)
         names = {job.id for job in self.movable}

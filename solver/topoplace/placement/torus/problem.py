@@ -11,7 +11,6 @@ from typing import ClassVar
 import numpy as np
 
 from topoplace.errors import InputError
-from topoplace.kernels import compile_wide
 from topoplace.machine import Prism, Torus, bisection_per_node, prism_links, scattered_links
 from topoplace.placement.torus.footprints import (
     CountSums,
@@ -386,7 +385,6 @@ class PlacementProblem:
 
 def problem_of(state: SnapshotState, options: Options) -> PlacementProblem:
     """Return the problem of placing the queue under the rule of the options."""
-    compile_wide(state.torus.shape)
     return PlacementProblem(state, options.interference, options.maps)
 
 

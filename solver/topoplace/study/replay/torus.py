@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from topoplace.errors import InputError, unknown_name
-from topoplace.kernels import compile_groups, compile_wide
+from topoplace.kernels import compile_groups
 from topoplace.machine import (
     Prism,
     Torus,
@@ -90,7 +90,6 @@ class TorusSite:
         self._state, self._torus = state, state.torus
         self._options = dataclasses.replace(options or Options(), explains=False)
         compile_groups(["placement.replay"])
-        compile_wide(state.torus.shape)
         self._problem = PlacementProblem(state, self._options.interference)
         self._who = method if isinstance(method, Allocator) else method_of("placement", method)
         in_prisms = (

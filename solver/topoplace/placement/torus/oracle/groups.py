@@ -20,7 +20,6 @@ from topoplace.placement.torus.footprints import (
     Footprints,
     Reach,
     ReachArray,
-    SliceSums,
     footprints_of,
     quickest_footprints,
     sparse_zeros,
@@ -59,8 +58,8 @@ class Listing:
     def price(
         self,
         view: Footprints,
-        routers: SliceSums,
-        links: SliceSums,
+        routers: IntArray,
+        links: IntArray,
         leading: IntArray,
         values: IntArray,
         codes: IntArray,
@@ -161,7 +160,7 @@ class Group:
     depths: ReachArray
     least: ReachArray
     live: NDArray[np.int8]
-    count_sat: SliceSums
+    count_sat: IntArray
     sizes: IntArray
     bucket_of_count: NDArray[np.int16]
     shape_part: IntArray

@@ -20,7 +20,6 @@ from topoplace.cores import num_cores
 from topoplace.packing.problem import NO_VALUE, Cover, Priced, Query
 from topoplace.placement.torus.footprints import (
     Footprints,
-    SliceSums,
     quickest_footprints,
 )
 from topoplace.placement.torus.oracle import _kernels
@@ -90,7 +89,7 @@ class Weights:
         return self.shape == 0 and self.fragmentation == 0
 
 
-_PriceSums = tuple[SliceSums, SliceSums, IntArray]
+_PriceSums = tuple[IntArray, IntArray, IntArray]
 """Prefix sums of a group's prices of routers and of links, none if no link is priced; and the
 leading dimensions that have a priced link. The sums of the last dimension follow."""
 
@@ -378,11 +377,10 @@ class ScanPricer:
         layers = link_prices.reshape(num_dims, -1)[list(view.axes)]
         priced = np.logical_or.reduce(layers > 0, axis=1)
         leading = np.flatnonzero(priced[:-1])
-        kind = view.narrowest([router_prices, *layers])
-        routers = view.slice_sums(router_prices, kind)
-        links = np.empty((len(leading) + 1 if priced.any() else 0, *routers.shape), dtype=kind)
+        routers = view.slice_sums(router_prices)
+        links = np.empty((len(leading) + 1 if priced.any() else 0, *routers.shape), np.int64)
         for position, d in enumerate((*leading.tolist(), -1)[: len(links)]):
-            links[position] = view.slice_sums(layers[d], kind)
+            links[position] = view.slice_sums(layers[d])
         return routers, links, leading
 
     def _scan(
