@@ -11,7 +11,6 @@ from topoplace.placement.engine import Packed, solved
 from topoplace.placement.torus.anchored_packing import AnchoredPacking
 from topoplace.placement.torus.explain import explain
 from topoplace.placement.torus.footprints import quickest_footprints
-from topoplace.placement.torus.joint.method import JointSearch
 from topoplace.placement.torus.later import LaterOnAnchored, LaterOnTorus
 from topoplace.placement.torus.packing import TorusPacking
 from topoplace.placement.torus.problem import Candidate, PlacementProblem
@@ -42,6 +41,8 @@ def packed(problem: PlacementProblem) -> Packed:
 def exact(problem: PlacementProblem, options: Options) -> Outcome:
     """Place to proven optimality, or as near as the time limit allows."""
     if problem.maps:
+        from topoplace.placement.torus.joint.method import JointSearch  # noqa: PLC0415 - heavy
+
         return JointSearch(problem, options).run()
     budget = Budget(options.time_limit)
     # the packing is freed first: explanations have large tables, too
