@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from topoplace import clock
 from topoplace.mapping.bounds._bisection_kernels import gaps, mix, violated
@@ -125,8 +126,6 @@ class _Relaxation:
     """The relaxation of one graph, its triangles, and the best multipliers so far."""
 
     def __init__(self, rows: Rows, loads: IntArray, most: float, seed: int, stop: float) -> None:
-        from scipy.sparse import csr_array  # noqa: PLC0415 - heavy
-
         num = len(loads)
         self._num, self._stop, self._mean = num, stop, float(loads.mean())
         weights = csr_array((rows.weight.astype(float), rows.other, rows.first), (num, num))
@@ -224,8 +223,6 @@ class _Relaxation:
 
     def _list(self) -> None:
         """Drop triangles without effect, and add the most violated ones."""
-        from scipy.sparse import csr_array  # noqa: PLC0415 - heavy
-
         num = self._num
         kept = (self._amount > 0) | (self._gap > -LEAST_GAP / 2)
         corners, amount, gap = self._corners[kept], self._amount[kept], self._gap[kept]
@@ -262,8 +259,6 @@ def _keys(corners: IntArray, num: int) -> IntArray:
 
 def moved_weights(corners: IntArray, amount: FloatArray | IntArray, num: int) -> Any:
     """Return the change of weights by triangles: less at their middle, more between their ends."""
-    from scipy.sparse import csr_array  # noqa: PLC0415 - heavy
-
     middle, one, other = corners.T
     at = np.concatenate([middle, middle, one])
     to = np.concatenate([one, other, other])
@@ -273,8 +268,6 @@ def moved_weights(corners: IntArray, amount: FloatArray | IntArray, num: int) ->
 
 def _rounded(rows: Rows, loads: IntArray, dual: _Dual, stop: float) -> Bisection | None:
     """Return multipliers in integers whose matrix is semidefinite; None if there is no time."""
-    from scipy.sparse import csr_array  # noqa: PLC0415 - heavy
-
     num, each = len(loads), np.arange(len(loads))
     prices, balance = dual.prices, dual.balance
     degree = np.bincount(rows.owner, weights=rows.weight.astype(float), minlength=num)
