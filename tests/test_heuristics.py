@@ -271,7 +271,7 @@ def test_a_name_is_registered_once() -> None:
 @pytest.mark.parametrize("seed", range(8))
 def test_threads_find_the_same_nearest_prisms(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     problem = PlacementProblem(prepare(random_snapshot(random.Random(seed), max_routers=60)))
-    monkeypatch.setattr(explaining.os, "cpu_count", lambda: 3)
+    monkeypatch.setattr(explaining, "num_cores", lambda: 3)
     found = []
     for worth_it in (1, 1 << 30):
         monkeypatch.setattr(explaining, "_WORTH_THREADS", worth_it)
