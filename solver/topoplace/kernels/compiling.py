@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from topoplace import clock
+from topoplace.cores import num_cores
 from topoplace.kinds import kind_named
 from topoplace.version import __version__
 
@@ -328,9 +329,8 @@ def compile_groups(groups: Iterable[str]) -> int:
         _warn(f"compiled kernels are damaged or gone: {damaged[0]}{others}; compiling them again")
     began = time.perf_counter()
     tasks = [(group, entry) for group in wanted for entry in entries_of(group)]
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     entries = [entry for _, entry in tasks]
-    answers = _compile(entries, min(_MOST, cores or 1, len(entries)), began)
+    answers = _compile(entries, min(_MOST, num_cores(), len(entries)), began)
     left = {group for k, (group, _) in enumerate(tasks) if not _is_done(answers.get(k))}
     for group in set(wanted) - left:
         own = (answers[k]["files"] for k, (name, _) in enumerate(tasks) if name == group)
