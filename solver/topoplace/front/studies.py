@@ -8,11 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from topoplace import options
-from topoplace.cores import num_cores
 from topoplace.errors import InputError
 from topoplace.front.documents import choices_of, options_of, require_one, watched
 from topoplace.front.placing import prepared
-from topoplace.kernels import compile_for
+from topoplace.kernels import compile_for, num_cores
 from topoplace.model import Model
 from topoplace.options import names_of, takes, takes_many
 from topoplace.snapshot.schema import Snapshot

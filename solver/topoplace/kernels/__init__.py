@@ -15,6 +15,7 @@ from topoplace.kernels.compiling import (
     folder_of_kernels,
     groups_of,
     kernel,
+    num_cores,
 )
 
 __all__ = [
@@ -24,4 +25,5 @@ __all__ = [
     "folder_of_kernels",
     "groups_of",
     "kernel",
+    "num_cores",
 ]

@@ -22,11 +22,15 @@ from pathlib import Path
 from typing import Any
 
 from topoplace import clock
-from topoplace.cores import num_cores
 from topoplace.kinds import kind_named
 from topoplace.version import __version__
 
 WORDS = "compiling kernels, once for this installation:"
+
+
+def num_cores() -> int:
+    """Return the number of cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def kernel(**options: bool | str) -> Callable[[Callable[..., Any]], Any]:

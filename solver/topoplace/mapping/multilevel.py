@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from topoplace import clock
-from topoplace.cores import num_cores
+from topoplace.kernels import num_cores
 from topoplace.mapping import _partitioner
 from topoplace.mapping.graph import rows_of
 from topoplace.mapping.mapped import mapped_by

@@ -9,8 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from topoplace import clock
-from topoplace.cores import num_cores
 from topoplace.errors import number_of
+from topoplace.kernels import num_cores
 from topoplace.machine import Prism, parse_node_set, prism_links
 from topoplace.placement.torus import _kernels
 from topoplace.placement.torus.anchored import candidates_of, prisms_of, whole_prisms

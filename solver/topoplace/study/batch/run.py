@@ -13,9 +13,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from topoplace.cores import num_cores
 from topoplace.errors import ExitCode, InputError
 from topoplace.interrupts import Interrupted, heeded
+from topoplace.kernels import num_cores
 from topoplace.result import Status
 from topoplace.result.reading import AnyResult
 from topoplace.shown import Tabled

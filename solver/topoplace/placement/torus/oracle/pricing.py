@@ -16,7 +16,7 @@ from typing import TypeVar
 import numpy as np
 
 from topoplace import clock
-from topoplace.cores import num_cores
+from topoplace.kernels import num_cores
 from topoplace.packing.problem import NO_VALUE, Cover, Priced, Query
 from topoplace.placement.torus.footprints import (
     Footprints,
