@@ -7,8 +7,8 @@ import json
 import random
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Iterator
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,16 @@ import topoplace as tp
 from bending import bent
 from scripts_of_the_project import script
 from soundness.results import hold_bent
-from tiny_fattrees import best, demands, matrices, random_tree, routed
+from tiny_fattrees import (
+    Job,
+    Pair,
+    best,
+    cannot_be_routed,
+    families,
+    permutations,
+    random_tree,
+    routed,
+)
 from topoplace.certify.fattree.check import fault_of, joined, read_instance, require_routed
 from topoplace.certify.fattree.oracle import FatTreeOracle, oracle_of
 from topoplace.certify.packing import Covers, Prices
@@ -64,127 +73,185 @@ def test_exact_is_brute_force_on_300(part: int) -> None:
 
 
 # ---- Whether a place is accepted, and whether all permutations can be routed in it --------------
+#
+# A job fills a tree, since what else a tree has does not matter. Its leaves have at most as many
+# links as nodes, and its pods as leaves at a switch: more are refused, whatever can be routed.
 
 
-def jobs(most_nodes: int, most_leaves: int = 16) -> Iterator[tuple[tuple[int, ...], int]]:
-    """Yield the nodes of jobs on their leaves, and the ports of these, by trees of equal leaves."""
-    for ports in range(1, most_nodes // 2 + 1):
-        for leaves in range(2, min(most_nodes // ports, most_leaves) + 1):
-            for sizes in itertools.combinations_with_replacement(range(ports, 0, -1), leaves):
-                yield sizes, ports
+def leaves_of(nodes: int, most: int | None = None) -> Iterator[tuple[int, ...]]:
+    """Yield how so many nodes can be on leaves."""
+    if not nodes:
+        yield ()
+    for first in range(min(nodes, most or nodes), 0, -1):
+        yield from ((first, *rest) for rest in leaves_of(nodes - first, first))
 
 
-MOST_DEMANDS = 10_000
-"""Demands of a job that are tried, the first ones; where there are more, some at random too."""
+def switches_of(job: Job) -> list[int]:
+    return sorted({i for own in job.switches for i in own})
 
 
-@lru_cache(maxsize=1 << 16)
-def every_demand_is_routed(
-    pods: tuple[int, ...],
-    sizes: tuple[int, ...],
-    switches: tuple[frozenset[int], ...],
-    spines: frozenset[tuple[tuple[int, int], frozenset[int]]],
-) -> bool:
-    every, own = demands(sizes), dict(spines)
-    first = [*itertools.islice(every, MOST_DEMANDS)]
-    num = MOST_DEMANDS // 10 if next(every, None) else 0
-    some = [random_demand(sizes, seed) for seed in range(num)]
-    return all(routed(pods, switches, own, demand) for demand in (*first, *some))
+@pytest.mark.parametrize("nodes", [2, 3, 4, pytest.param(5, marks=pytest.mark.slow)])
+def test_a_job_is_accepted_exactly_if_all_its_permutations_can_be_routed(nodes: int) -> None:
+    """Of the choices of links, only those that differ by names of switches or spines are alike."""
+    seen = Counter[bool]()
+    for sizes in {own for some in leaves_of(nodes) for own in itertools.permutations(some)}:
+        num = range(len(sizes))
+        for switches, _ in families(num, [0 for _ in num], sizes):
+            for later in itertools.product((0, 1), repeat=len(num) - 1):
+                pods = (0, *itertools.accumulate(later))
+                job = Job(pods, sizes, switches, {})
+                below = [job.pods_at(i) if pods[0] < pods[-1] else {} for i in switches_of(job)]
+                planes = (families([*own], [0 for _ in own], [*own.values()]) for own in below)
+                for every in itertools.product(*planes):
+                    spines = {
+                        (p, i): some
+                        for i, own, (sets, _) in zip(switches_of(job), below, every, strict=True)
+                        for p, some in zip(own, sets, strict=True)
+                    }
+                    one = job._replace(spines=spines)
+                    can = all(routed(one, messages) for messages in permutations(one))
+                    assert one.accepted == can, one
+                    seen[can] += 1
+    assert seen[True] > nodes
+    assert seen[False] > 2**nodes
 
 
-def random_demand(sizes: Sequence[int], seed: int) -> list[list[int]]:
-    leaves = [leaf for leaf, size in enumerate(sizes) for _ in range(size)]
-    found = [[0] * len(sizes) for _ in sizes]
-    for a, b in zip(leaves, random.Random(seed).sample(leaves, len(leaves)), strict=True):
-        found[a][b] += 1
-    return found
+def test_more_links_than_nodes_are_refused_although_all_permutations_can_be_routed() -> None:
+    job = Job((0, 0, 0), (1, 1, 1), tuple(map(frozenset, ({0, 1}, {0, 2}, {1, 2}))), {})
+    assert all(routed(job, messages) for messages in permutations(job))
+    assert not job.accepted
 
 
-def is_routable(
-    pods: Sequence[int],
-    sizes: Sequence[int],
-    switches: Sequence[frozenset[int]],
-    spines: dict[tuple[int, int], frozenset[int]],
-) -> bool:
-    """Return whether all permutations can be routed: of two leaves, of three, of all."""
-    num, above = range(len(sizes)), frozenset(spines.items())
-    few = (some for most in (2, 3) for some in itertools.combinations(num, most))
-    return all(
-        every_demand_is_routed(
-            tuple(pods[k] for k in some),
-            tuple(sizes[k] for k in some),
-            tuple(switches[k] for k in some),
-            above,
-        )
-        for some in (*few, num)
-    )
+def all_are_routed(job: Job) -> bool:
+    """Return whether all permutations can be routed; more than that, if a job has many parts."""
+    pods = len({*job.pods})
+    within = "" if len(job.sizes) < 3 else "leaf" if pods < 3 else "pod"
+    return all(routed(job, messages, within) for messages in permutations(job, within))
 
 
-def hold_on_two_levels(most_nodes: int) -> int:
+@lru_cache(1 << 14)
+def is_refuted(sizes: tuple[int, ...], switches: tuple[frozenset[int], ...]) -> bool:
+    return cannot_be_routed(Job((0,) * len(sizes), sizes, switches, {}))
+
+
+def hold_on_two_levels(nodes: int, *, all_links: bool) -> int:
+    """Compare jobs of so many nodes on two levels, and return how many there are.
+
+    Leaves have any links, or as many as messages may leave them. If a permutation of the first
+    leaves cannot be routed, this is so with the others, too, which may send to themselves.
+    """
     seen = 0
-    for sizes, ports in jobs(most_nodes):
-        if sizes[0] < ports:
-            continue  # the tree of leaves with fewer ports had it
-        for switches in matrices(sizes, ports):
-            accepted = joined([*zip(sizes, switches, strict=True)])
-            assert accepted == is_routable([0] * len(sizes), sizes, switches, {}), (sizes, switches)
+    for sizes in leaves_of(nodes):
+        least = [0 if all_links else min(size, nodes - size) for size in sizes]
+
+        def alive(switches: tuple[frozenset[int], ...], sizes: tuple[int, ...] = sizes) -> bool:
+            return not is_refuted(sizes[: len(switches)], switches)
+
+        for switches, live in families(sizes, least, sizes, alive):
+            seen += 1
+            if not live:
+                assert not joined([*zip(sizes, switches, strict=True)]), (sizes, switches)
+                continue
+            job = Job((0,) * len(sizes), sizes, switches, {})
+            assert all_are_routed(job) if job.accepted else is_refuted(sizes, switches), job
+    return seen
+
+
+@pytest.mark.parametrize("nodes", range(2, 9))
+def test_all_trees_of_two_levels(nodes: int) -> None:
+    assert hold_on_two_levels(nodes, all_links=True) > 2**nodes - 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("nodes", range(9, 17))
+def test_all_trees_of_two_levels_up_to_16_nodes(nodes: int) -> None:
+    """Of 13 nodes and more, no leaf has fewer links than messages may leave it."""
+    assert hold_on_two_levels(nodes, all_links=nodes < 13) > 10_000
+
+
+def joined_jobs(nodes: int) -> Iterator[Job]:
+    """Yield the jobs whose leaves are joined, in all pods; without links to spines."""
+    for size in range(1, nodes + 1):
+        full, rest = divmod(nodes, size)
+        for pods in leaves_of(full):
+            ends = [len(pods), *(pods.index(num) for num in {*pods})] if rest else [-1]
+            for end in ends:  # the pod of the remainder leaf
+                counts = [*pods, 0] if end == len(pods) else pods
+                own = [
+                    (p, n)
+                    for p, num in enumerate(counts)
+                    for n in [size] * num + [rest] * (p == end)
+                ]
+                if len(own) > 2:
+                    links = [frozenset(range(n)) for _, n in own]
+                    yield Job(*zip(*own, strict=True), tuple(links), {})
+                elif len(own) == 2:
+                    least, most = sorted(n for _, n in own)
+                    for num in range(least, most + 1):
+                        links = [frozenset(range(num if n == most else least)) for _, n in own]
+                        yield Job(*zip(*own, strict=True), tuple(links), {})
+
+
+def least_spines(job: Job, switch: int) -> dict[Pair, frozenset[int]]:
+    """Return the fewest links to spines with which pods may be joined at a switch."""
+    below = job.pods_at(switch)
+    most = min(below.values()) if len(below) < 3 else max(below.values())
+    return {
+        (p, switch): frozenset(range(min(most, num) if len(below) > 1 else 0))
+        for p, num in below.items()
+    }
+
+
+def alive_at(job: Job, switch: int) -> Callable[[tuple[frozenset[int], ...]], bool]:
+    """Return whether no permutation of the first pods at a switch fails with given spines."""
+
+    @cache
+    def alive(sets: tuple[frozenset[int], ...]) -> bool:
+        own = dict(zip(job.pods_at(switch), sets, strict=False))
+        spines = {(p, switch): some for p, some in own.items()}
+        return len(own) < 2 or not cannot_be_routed(job.part(own)._replace(spines=spines))
+
+    return alive
+
+
+def hold_on_three_levels(nodes: int) -> int:
+    """Compare jobs of so many nodes on three levels, and return how many there are.
+
+    If leaves are not joined, jobs are refused with any spines, as on two levels. If the pods are
+    not joined at one switch, they are refused with as many spines as one likes at the others. If
+    they are joined at all, these have the fewest links with which they are, or more.
+    """
+    seen = 0
+    for job in joined_jobs(nodes):
+        one_of_alike = {tuple(i in own for own in job.switches): i for i in switches_of(job)}
+        for i in one_of_alike.values() if job.pods[-1] else ():
+            below, least = job.pods_at(i), least_spines(job, i)
+            kinds = [job.part([p])[1:3] for p in below]
+            alive = alive_at(job, i)
+            most = [*below.values()]
+            for sets, _ in families(kinds, [0 for _ in below], most, alive, dead_too=False):
+                seen += 1
+                if joined([*zip(most, sets, strict=True)]):
+                    assert all(map(frozenset.issubset, least.values(), sets)), job
+                else:
+                    assert not alive(sets), (job, i, sets)
+        every = {at: own for i in switches_of(job) for at, own in least_spines(job, i).items()}
+        best = job._replace(spines=every if job.pods[-1] else {})
+        if best.accepted:
+            assert all_are_routed(best), best
             seen += 1
     return seen
 
 
-def test_two_levels_are_accepted_exactly_if_all_permutations_can_be_routed() -> None:
-    assert hold_on_two_levels(7) > 100
+@pytest.mark.parametrize("nodes", range(2, 8))
+def test_all_trees_of_three_levels(nodes: int) -> None:
+    assert hold_on_three_levels(nodes) > nodes
 
 
 @pytest.mark.slow
-def test_all_trees_of_two_levels_up_to_16_nodes() -> None:
-    """Where the demands of a job are too many, of pairs and triples of its leaves all are tried."""
-    assert hold_on_two_levels(16) > 300_000
-
-
-def pods_of(num: int) -> Iterator[tuple[int, ...]]:
-    """Yield the ways in which leaves can be in several pods, of each leaf its pod."""
-    for pods in itertools.product(range(num), repeat=num):
-        firsts = list(dict.fromkeys(pods))
-        if firsts == list(range(len(firsts))) and len(firsts) > 1:
-            yield pods
-
-
-def hold_on_three_levels(most_nodes: int) -> int:
-    """Compare on trees of three levels: places with their leaves joined, and any links to spines.
-
-    At one switch the pods have any links, at the others as many as they may have, the same ones.
-    """
-    seen = 0
-    for sizes, ports in jobs(most_nodes):
-        for switches in matrices(sizes, ports) if sizes[0] == ports else ():
-            if not joined([*zip(sizes, switches, strict=True)]):
-                continue  # even with all spines
-            for pods in pods_of(len(sizes)):
-                below = Counter((p, i) for p, own in zip(pods, switches, strict=True) for i in own)
-                good = {at: frozenset(range(num)) for at, num in below.items()}
-                for i in range(ports):
-                    mine = [at for at in below if at[1] == i]
-                    counts = [below[at] for at in mine]
-                    for some in matrices(counts, max(counts, default=0)):
-                        spines = good | dict(zip(mine, some, strict=True))
-                        parts = [
-                            [(below[at], spines[at]) for at in below if at[1] == k]
-                            for k in range(ports)
-                        ]
-                        can = is_routable(pods, sizes, switches, spines)
-                        assert all(map(joined, parts)) == can, (sizes, pods, switches, spines)
-                        seen += 1
-    return seen
-
-
-def test_three_levels_are_accepted_exactly_if_all_permutations_can_be_routed() -> None:
-    assert hold_on_three_levels(5) > 1000
-
-
-@pytest.mark.slow
-def test_larger_trees_of_three_levels() -> None:
-    assert hold_on_three_levels(6) > 10_000
+@pytest.mark.parametrize("nodes", range(8, 17))
+def test_all_trees_of_three_levels_up_to_16_nodes(nodes: int) -> None:
+    assert hold_on_three_levels(nodes) > 10 * nodes
 
 
 # ---- Routing ------------------------------------------------------------------------------------

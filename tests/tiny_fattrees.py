@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 import random
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from topoplace.certify.fattree.check import fault_of, read_instance
 from topoplace.machine.fattree import FatTree
@@ -141,83 +142,239 @@ def outcomes(snapshot: Snapshot) -> set[tuple[int, int]]:
 
 # ---- Routing ------------------------------------------------------------------------------------
 
-
-def demands(sizes: Sequence[int]) -> Iterator[list[list[int]]]:
-    """Yield how many messages go from which leaf to which, for all permutations of the nodes."""
-
-    def rows(k: int, left: list[int]) -> Iterator[list[list[int]]]:
-        if k == len(sizes):
-            yield []
-            return
-        for own in parts(sizes[k], left):
-            after = [a - b for a, b in zip(left, own, strict=True)]
-            for rest in rows(k + 1, after):
-                yield [own, *rest]
-
-    def parts(total: int, most: Sequence[int]) -> Iterator[list[int]]:
-        if not most:
-            if not total:
-                yield []
-            return
-        for first in range(min(total, most[0]), -1, -1):
-            for rest in parts(total - first, most[1:]):
-                yield [first, *rest]
-
-    return rows(0, list(sizes))
+Pair = tuple[int, int]
+"""The leaves of the sender and of the receiver of a message."""
 
 
-def routed(
-    pods: Sequence[int],
-    switches: Sequence[frozenset[int]],
-    spines: dict[tuple[int, int], frozenset[int]],
-    demand: Sequence[Sequence[int]],
-) -> bool:
-    """Return whether messages between leaves can go at once, on each link one in each direction."""
-    num = range(len(pods))
-    messages = [(a, b) for a in num for b in num for _ in range(demand[a][b]) if a != b]
+class Job(NamedTuple):
+    """The leaves of a job, pod by pod, and its links.
+
+    Attributes
+    ----------
+    pods, sizes
+        Of every leaf its pod, and its nodes.
+    switches
+        Those to which every leaf has a link.
+    spines
+        By pod and switch those to which it has a link. Messages through a switch of which no pod is
+        named here need no links to spines.
+    """
+
+    pods: tuple[int, ...]
+    sizes: tuple[int, ...]
+    switches: tuple[frozenset[int], ...]
+    spines: Mapping[Pair, frozenset[int]]
+
+    def pods_at(self, switch: int) -> dict[int, int]:
+        """Return by pod how many of its leaves have a link to a switch, where any has."""
+        return Counter(p for p, own in zip(self.pods, self.switches, strict=True) if switch in own)
+
+    def part(self, pods: Collection[int]) -> Job:
+        """Return the leaves in some pods."""
+        every = zip(self.pods, self.sizes, self.switches, strict=True)
+        return Job(*zip(*(leaf for leaf in every if leaf[0] in pods), strict=True), self.spines)
+
+    @property
+    def accepted(self) -> bool:
+        """Whether the checker accepts it on a tree that it fills."""
+        leaves = [*zip(self.pods, self.sizes, strict=True)]
+        pods = tuple(tuple(n for p, n in leaves if p == q) for q in sorted({*self.pods}))
+        switches = 1 + max((i for own in self.switches for i in own), default=0)
+        spines = 1 + max((j for own in self.spines.values() for j in own), default=-1)
+        tree = FatTree(pods, switches, spines)
+        links = [tree.link(leaf, i) for leaf, own in enumerate(self.switches) for i in own]
+        links += [tree.up(p, i, j) for (p, i), own in self.spines.items() for j in own]
+        return fault_of(tree, range(tree.num_nodes), links) is None
+
+
+def routed(job: Job, messages: Iterable[Pair], within: str = "") -> bool:
+    """Return whether all messages can go at once, on each link one in each direction, by trying.
+
+    Of switches, and of spines, that nothing goes through yet and that the same parts of the job
+    have, only one is tried.
+
+    Parameters
+    ----------
+    within
+        Messages within a leaf need no links, and those within a pod none to spines. With "leaf",
+        the former need links of their leaf nevertheless, with "pod" both need all links.
+    """
+    pods, _, switches, spines = job
+    order = sorted(
+        (m for m in messages if within or m[0] != m[1]), key=lambda m: (pods[m[0]], pods[m[1]], m)
+    )
+    limited = {i for _, i in spines}
+    having = {
+        i: ([i in own for own in switches], {p: s for (p, k), s in spines.items() if k == i})
+        for own in switches
+        for i in own
+    }
+    used = Counter[tuple[int, ...]]()  # messages through a switch, and a spine
     taken: set[tuple[object, ...]] = set()
 
-    def ways(a: int, b: int) -> Iterator[tuple[tuple[object, ...], ...]]:
-        for i in switches[a] & switches[b]:
-            own = ("up", a, i), ("down", b, i)
-            if pods[a] == pods[b]:
-                yield own
+    def one_of_alike(found: Iterable[int], at: tuple[int, ...]) -> Iterator[int]:
+        seen = []
+        for k in found:
+            kind = having[k] if not at else [k in s for s in having[at[0]][1].values()]
+            if used[*at, k] or kind not in seen:
+                yield k
+            if not used[*at, k]:
+                seen.append(kind)
+
+    def ways(a: int, b: int) -> Iterator[tuple[tuple[int, ...], set[tuple[object, ...]]]]:
+        p, q = pods[a], pods[b]
+        for i in one_of_alike(switches[a] & switches[b], ()):
+            own = {("up", a, i), ("down", b, i)}
+            if i not in limited or (p == q and within != "pod"):
+                yield (i,), own
                 continue
-            for j in spines.get((pods[a], i), frozenset()) & spines.get((pods[b], i), frozenset()):
-                yield (*own, ("up", pods[a], i, j), ("down", pods[b], i, j))
+            above = having[i][1]
+            for j in one_of_alike(above.get(p, frozenset()) & above.get(q, frozenset()), (i,)):
+                yield (i, j), own | {("up", p, i, j), ("down", q, i, j)}
 
     def search(k: int) -> bool:
-        if k == len(messages):
+        if k == len(order):
             return True
-        for way in ways(*messages[k]):
+        for through, way in [*ways(*order[k])]:
             if taken.isdisjoint(way):
                 taken.update(way)
+                used.update({through[:1], through})
                 if search(k + 1):
                     return True
                 taken.difference_update(way)
+                used.subtract({through[:1], through})
         return False
 
     return search(0)
 
 
-def matrices(sizes: Sequence[int], num: int) -> Iterator[list[frozenset[int]]]:
-    """Yield sets of at most so many of some things, one per size; those renamed count as one."""
+def cannot_be_routed(job: Job) -> bool:
+    """Return whether a permutation is found that cannot be routed.
 
-    def grow(k: int, classes: list[list[int]]) -> Iterator[list[frozenset[int]]]:
-        if k == len(sizes):
-            yield []
+    In each of them the nodes of two leaves, of three, or of all send to the one so many nodes
+    further on (of two pods, or three, where spines are named). At last some are random.
+    """
+    parts: dict[int, list[int]] = {}
+    for leaf, (pod, size) in enumerate(zip(job.pods, job.sizes, strict=True)):
+        parts.setdefault(pod if job.spines else leaf, []).extend([leaf] * size)
+
+    def permutations() -> Iterator[Iterable[Pair]]:
+        few = (itertools.permutations(parts.values(), num) for num in (2, 3))
+        for some in (*itertools.chain(*few), parts.values()):
+            nodes = [leaf for part in some for leaf in part]
+            for shift in range(1, len(nodes)):
+                yield zip(nodes, nodes[shift:] + nodes[:shift], strict=True)
+        for seed in range(300):
+            yield zip(nodes, random.Random(seed).sample(nodes, len(nodes)), strict=True)
+
+    return any(not routed(job, messages) for messages in permutations())
+
+
+def permutations(job: Job, within: str = "") -> Iterator[list[Pair]]:
+    """Yield all permutations of the nodes of a job, as messages between its leaves.
+
+    Where messages within a leaf are not free, leaves of a pod with as many nodes and links are
+    alike, both as senders and as receivers. Where those within a pod are not free, pods whose
+    leaves are alike are too. Permutations that differ by such names only count as one: the greatest
+    matrix of messages, by senders and receivers, has alike rows and columns in order.
+    """
+    num = range(len(job.sizes))
+    kinds = [*zip(job.pods, job.sizes, job.switches, strict=True)] if within else [*num]
+    follows = [k > 0 and kinds[k] == kinds[k - 1] for k in num]  # is like the one before it
+    pods = [[k for k in num if job.pods[k] == p] for p in dict.fromkeys(job.pods)]
+    alike = [
+        within == "pod" and [kinds[k][1:] for k in a] == [kinds[k][1:] for k in b]
+        for a, b in itertools.pairwise(pods)
+    ]
+    Rows = tuple[tuple[int, ...], ...]
+
+    def sent(
+        k: int, total: int, most: Sequence[int], bound: list[bool]
+    ) -> Iterator[tuple[int, ...]]:
+        """Yield how many messages go to leaf k and those after it, in order so far as bound."""
+        if k == len(num):
+            yield from [()] * (total == 0)
             return
-        for counts in itertools.product(*(range(len(own) + 1) for own in classes)):
-            if sum(counts) > sizes[k]:
-                continue
-            own = frozenset(x for some, n in zip(classes, counts, strict=True) for x in some[:n])
-            split = [
-                part
-                for some, n in zip(classes, counts, strict=True)
-                for part in (some[:n], some[n:])
-                if part
-            ]
-            for rest in grow(k + 1, split):
-                yield [own, *rest]
+        for first in range(min(total, most[k]), -1, -1):
+            for rest in sent(k + 1, total - first, most, bound):
+                if not (rest and bound[k + 1] and rest[0] > first):
+                    yield (first, *rest)
 
-    return grow(0, [list(range(num))])
+    def in_order(rows: Rows, equal: list[bool]) -> bool:
+        """Return whether the last row is, and its pods are that are equal in all before it."""
+        k = len(rows) - 1
+        if follows[k] and rows[k] > rows[k - 1]:
+            return False
+        for (a, b), are, so_far in zip(itertools.pairwise(pods), alike, equal, strict=True):
+            if so_far and [rows[k][j] for j in b] > [rows[k][j] for j in a]:
+                return False
+            if are and k == b[-1] and [rows[j] for j in b] > [rows[j] for j in a]:
+                return False
+        return True
+
+    def grow(
+        rows: Rows, left: Sequence[int], bound: list[bool], equal: list[bool]
+    ) -> Iterator[list[Pair]]:
+        if len(rows) == len(num):
+            yield [(a, b) for a in num for b in num for _ in range(rows[a][b])]
+            return
+        for own in sent(0, job.sizes[len(rows)], left, bound):
+            if in_order((*rows, own), equal):
+                both = zip(itertools.pairwise(pods), equal, strict=True)
+                yield from grow(
+                    (*rows, own),
+                    [n - m for n, m in zip(left, own, strict=True)],
+                    [bound[j] and own[j] == own[j - 1] for j in num],
+                    [e and [own[j] for j in a] == [own[j] for j in b] for (a, b), e in both],
+                )
+
+    return grow((), job.sizes, follows, alike)
+
+
+def families(
+    kinds: Sequence[object],
+    least: Sequence[int],
+    most: Sequence[int],
+    alive: Callable[[tuple[frozenset[int], ...]], bool] = lambda _: True,
+    *,
+    dead_too: bool = True,
+) -> Iterator[tuple[tuple[frozenset[int], ...], bool]]:
+    """Yield sets of things, and whether all that they begin with are alive; or only such sets.
+
+    Sets have sizes within limits. Those that differ by the names of things only count as one, and
+    so do those in which sets of equal kinds, one after the other, are exchanged (the greatest
+    matrix of sets and things has rows and columns in order).
+    """
+    Classes = list[tuple[tuple[int, ...], bool]]  # alike things, and whether the last set has them
+
+    def choices(
+        classes: Classes, least: int, most: int, *, bound: bool
+    ) -> Iterator[tuple[frozenset[int], Classes]]:
+        """Yield sets, no greater than the one before if so bound, and the classes after them."""
+        if not classes:
+            if least <= 0:
+                yield frozenset(), []
+            return
+        (own, there), *others = classes
+        for num in range(min(len(own), most) + 1):
+            if bound and num and not there:
+                break
+            split = [part for part in ((own[:num], True), (own[num:], False)) if part[0]]
+            after = bound and (num == len(own) or not there)
+            for some, rest in choices(others, least - num, most - num, bound=after):
+                yield some.union(own[:num]), [*split, *rest]
+
+    def grow(
+        sets: tuple[frozenset[int], ...], classes: Classes, *, live: bool
+    ) -> Iterator[tuple[tuple[frozenset[int], ...], bool]]:
+        k = len(sets)
+        if k == len(kinds):
+            yield sets, live
+            return
+        still, bound = live and (k < 2 or alive(sets)), k > 0 and kinds[k] == kinds[k - 1]
+        if not (still or dead_too):
+            return
+        for own, split in choices(classes, least[k], most[k], bound=bound):
+            yield from grow((*sets, own), split, live=still)
+
+    return grow((), [(tuple(range(sum(most))), False)], live=True)
