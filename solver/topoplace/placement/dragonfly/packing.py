@@ -15,7 +15,7 @@ import numpy as np
 
 from topoplace import clock
 from topoplace.packing.budget import Budget
-from topoplace.packing.first_prices import of_nodes
+from topoplace.packing.by_nodes import of_nodes
 from topoplace.packing.problem import NO_VALUE, Priced, Query, Subproblem
 from topoplace.placement.dragonfly.orders import MOST_TRIED, by_priority
 from topoplace.placement.dragonfly.problem import DragonflyProblem

@@ -11,7 +11,7 @@ import numpy as np
 from topoplace import clock
 from topoplace.machine.fattree import FatTree
 from topoplace.packing.budget import Budget
-from topoplace.packing.first_prices import of_nodes
+from topoplace.packing.by_nodes import knapsack, of_nodes
 from topoplace.packing.listed import Listed, ListedPacking, OfListed
 from topoplace.packing.problem import (
     NO_VALUE,
@@ -265,21 +265,6 @@ class FatTreePacking(OfListed):
         """Return the problem of some requests around fixed jobs; rows have the same numbers."""
         own = [self.requests[q] for q in kept]
         return FatTreePacking(self.tree, own, capacities_left(self, fixed))
-
-
-def knapsack(values: IntArray, nodes: IntArray, room: int) -> list[int]:
-    """Return which requests have the most value together, of those whose nodes fit into a room."""
-    best, takes = np.zeros(room + 1, dtype=np.int64), np.zeros((len(nodes), room + 1), dtype=bool)
-    for k, (value, n) in enumerate(zip(values.tolist(), nodes.tolist(), strict=True)):
-        more = best[: max(0, room + 1 - n)] + value
-        takes[k, n:] = more > best[n:]
-        best[n:] = np.maximum(best[n:], more)
-    found = []
-    for k in reversed(range(len(nodes))):
-        if takes[k, room]:
-            found.append(k)
-            room -= int(nodes[k])
-    return found
 
 
 def packed(state: FatTreeState) -> Packed:

@@ -1,6 +1,7 @@
-"""Prices at which a search begins where all that requests need is a number of nodes.
+"""Where all that requests need is a number of nodes: the first prices, and sets that fit.
 
-They are the optimum of a linear program over the number of nodes (docs/proofs/dragonfly.md).
+Prices at which a search begins are the optimum of a linear program over the number of nodes, the
+relaxation of a knapsack (docs/proofs/dragonfly.md); sets of requests are the knapsack's.
 """
 
 from __future__ import annotations
@@ -40,3 +41,18 @@ def of_nodes(
     needed = (need - share * nodes)[above != 0] / above[above != 0]
     factor = max(share / worth if worth else 0.0, needed.max(initial=0.0))
     return max(0.0, factor * worth - share), (factor,)
+
+
+def knapsack(values: IntArray, nodes: IntArray, room: int) -> list[int]:
+    """Return which requests have the most value together, of those whose nodes fit into a room."""
+    best, takes = np.zeros(room + 1, dtype=np.int64), np.zeros((len(nodes), room + 1), dtype=bool)
+    for k, (value, n) in enumerate(zip(values.tolist(), nodes.tolist(), strict=True)):
+        more = best[: max(0, room + 1 - n)] + value
+        takes[k, n:] = more > best[n:]
+        best[n:] = np.maximum(best[n:], more)
+    found = []
+    for k in reversed(range(len(nodes))):
+        if takes[k, room]:
+            found.append(k)
+            room -= int(nodes[k])
+    return found
