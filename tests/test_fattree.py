@@ -7,7 +7,7 @@ import json
 import random
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
@@ -114,6 +114,52 @@ def test_a_job_is_accepted_exactly_if_all_its_permutations_can_be_routed(nodes: 
                     seen[can] += 1
     assert seen[True] > nodes
     assert seen[False] > 2**nodes
+
+
+ALIKE = [
+    # pods, nodes, what is not free, and where leaves may go as senders, or as receivers
+    ((0, 0, 1, 1), (2, 2, 2, 1), "leaf", ["1023"]),
+    ((0, 0, 1), (2, 2, 2), "leaf", ["102"]),
+    ((0, 1, 2), (2, 2, 2), "pod", ["102", "021"]),
+    ((0, 0, 1, 1), (1, 1, 1, 1), "pod", ["1023", "2301"]),
+    ((0, 0, 1, 1), (2, 2, 2, 2), "pod", ["1023", "2301"]),
+]
+
+
+@pytest.mark.parametrize(("pods", "sizes", "within", "names"), ALIKE)
+def test_of_permutations_that_are_alike_one_is_there(
+    pods: tuple[int, ...], sizes: tuple[int, ...], within: str, names: Sequence[str]
+) -> None:
+    job = Job(pods, sizes, tuple(frozenset(range(size)) for size in sizes), {})
+    left = {tuple(sorted(messages)) for messages in permutations(job)}
+    waiting = [tuple(messages) for messages in permutations(job, within)]
+    while waiting:
+        messages = waiting.pop()
+        if messages in left:
+            left.remove(messages)
+            for name in names:
+                to = [int(leaf) for leaf in name]
+                waiting.append(tuple(sorted((to[a], b) for a, b in messages)))
+                waiting.append(tuple(sorted((a, to[b]) for a, b in messages)))
+    assert not left
+
+
+@pytest.mark.parametrize("sizes", [(1, 1, 1), (2, 2), (2, 2, 1), (3, 2), (2, 1, 1)])
+def test_of_families_that_are_alike_one_is_there(sizes: tuple[int, ...]) -> None:
+    def form(sets: Sequence[frozenset[int]]) -> list[list[tuple[bool, ...]]]:
+        """Return by thing which sets have it, for all orders of sets of one size."""
+        orders = itertools.permutations(range(len(sizes)))
+        kept = (o for o in orders if [sizes[k] for k in o] == [*sizes])
+        every = frozenset().union(*sets)
+        return sorted(sorted(tuple(x in sets[k] for k in o) for x in every) for o in kept)
+
+    listed = [form(sets) for sets, _ in families(sizes, [0] * 9, sizes)]
+    things = range(sum(sizes))
+    choices = [
+        [frozenset(own) for num in range(size + 1) for own in itertools.combinations(things, num)]
+        for size in sizes
+    ]
+    assert all(form(sets) in listed for sets in itertools.product(*choices))
 
 
 def test_more_links_than_nodes_are_refused_although_all_permutations_can_be_routed() -> None:
