@@ -229,15 +229,13 @@ class Room:
         most = None if self._steps == math.inf else 1  # where one place is wanted
         for i in sorted({i for own in switches.values() for i in own} if len(chosen) > 1 else ()):
             sizes = {pod: sum(i in switches[leaf] for leaf, _ in own) for pod, own in chosen}
-            own = [(n, self._ups[pod * tree.switches + i], pod) for pod, n in sizes.items() if n]
-            some = islice(shares([(n, mask) for n, mask, _ in own]), most)
-            pods = [pod for _, _, pod in own]
-            choices.append(
-                [
-                    [tree.up(p, i, j) for p, js in zip(pods, s, strict=True) for j in js]
-                    for s in some
-                ]
+            pods = [pod for pod, num in sizes.items() if num]
+            own = [(sizes[pod], self._ups[pod * tree.switches + i]) for pod in pods]
+            every = islice(shares(own), most)
+            rows = (
+                [tree.up(p, i, j) for p, js in zip(pods, s, strict=True) for j in js] for s in every
             )
+            choices.append([*rows])
         for ups in product(*choices):
             yield [row for own in ups for row in own]
 
