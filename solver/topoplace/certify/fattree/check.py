@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -131,24 +131,15 @@ def require_routed(
     """
     free = {*product(links, ("up", "down"))}
     for sender, receiver, rows in routes:
-        if [*rows] not in ways(tree, *leaf_of(tree, (sender, receiver))):
+        a, b = leaf_of(tree, (sender, receiver))
+        spines = [None] if tree.pod_of[a] == tree.pod_of[b] else range(tree.spines)
+        if [*rows] not in (tree.way(a, b, *at) for at in product(range(tree.switches), spines)):
             raise RefusedError(f"the links of {sender} do not lead to {receiver}")
         for k, row in enumerate(rows):
             own = row, "up" if 2 * k < len(rows) else "down"
             if own not in free:
                 raise RefusedError(f"two messages on a link, or one of others: {tree.text([row])}")
             free.remove(own)
-
-
-def ways(tree: FatTree, a: int, b: int) -> Iterator[list[int]]:
-    """Yield the links of every way between leaves, in their order."""
-    p, q = tree.pod_of[a], tree.pod_of[b]
-    if a == b:
-        yield []
-    for i in range(tree.switches if a != b else 0):
-        above = ([tree.up(p, i, j), tree.up(q, i, j)] for j in range(tree.spines))
-        for middle in [[]] if p == q else above:
-            yield [tree.link(a, i), *middle, tree.link(b, i)]
 
 
 Places = dict[str, tuple[list[int], list[int]]]
