@@ -98,14 +98,10 @@ class Shapes:
             first = len(self.every)
             self.every += own
             self.of[nodes] = slice(first, len(self.every))
-        groups: dict[tuple[int, int], dict[int, list[int]]] = {}
+        self.groups: dict[tuple[int, int], dict[int, list[int]]] = {}
         for k, shape in enumerate(self.every):
-            of_full = groups.setdefault((shape.full, shape.common), {})
+            of_full = self.groups.setdefault((shape.full, shape.common), {})
             of_full.setdefault(shape.rest, []).append(k)
-        self.groups = {
-            full: {rest: np.array(own) for rest, own in by_rest.items()}
-            for full, by_rest in groups.items()
-        }
         self.numbers = np.array(self.every, dtype=np.int64).reshape(-1, 5)[:, 2:]
         self.ups = np.array([shape.ups for shape in self.every], dtype=np.int64)
 
