@@ -15,21 +15,20 @@ from topoplace.packing.by_nodes import knapsack, of_nodes
 from topoplace.packing.listed import Listed, ListedPacking, OfListed
 from topoplace.packing.problem import (
     NO_VALUE,
-    PackingProblem,
     Priced,
     Query,
     Subproblem,
     capacities_left,
 )
 from topoplace.packing.ruin_recreate import RuinRecreate, ruined
-from topoplace.placement.engine import Packed, solved
+from topoplace.placement.engine import Packed, exact
 from topoplace.placement.fattree.heuristics import place_of, shapes_of
 from topoplace.placement.fattree.oracle import NONE, Costs
 from topoplace.placement.fattree.places import Room, Shapes, shapes
 from topoplace.placement.fattree.state import FatTreeState
 from topoplace.result.base import Start
 from topoplace.snapshot.state import Queued
-from topoplace.solving import Options, Outcome, register
+from topoplace.solving import register
 from topoplace.types import FloatArray, IntArray
 
 LISTED_NODES, LISTED = 64, 20_000
@@ -269,11 +268,8 @@ class FatTreePacking(OfListed):
 
 def packed(state: FatTreeState) -> Packed:
     """Return the problem as a packing."""
-    packing: PackingProblem | None = every_place(state)
-    return Packed(packing or FatTreePacking(state.tree, state.requests, state.left), sorted)
+    packing = every_place(state) or FatTreePacking(state.tree, state.requests, state.left)
+    return Packed(packing, sorted)
 
 
-@register("fattree", "exact")
-def exact(state: FatTreeState, options: Options) -> Outcome:
-    """Place the requests of most value, then with the fewest links."""
-    return solved(state, packed(state), options, Budget(options.time_limit))
+register("fattree", "exact")(exact)
