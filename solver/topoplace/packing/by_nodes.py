@@ -8,23 +8,36 @@ from __future__ import annotations
 
 import numpy as np
 
-from topoplace.types import IntArray
+from topoplace.packing.problem import PackingProblem, Subproblem
+from topoplace.types import FloatArray, IntArray
 
 
-def of_nodes(
-    values: IntArray, nodes: IntArray, room: int, need: IntArray | None = None
-) -> tuple[float, tuple[float, ...]]:
-    """Return the price of a node, and on a second level the factor of the first.
+def first_prices(
+    problem: PackingProblem, sub: Subproblem, nodes: IntArray, room: int, need: IntArray | None
+) -> tuple[FloatArray, tuple[float, ...]]:
+    """Return prices at which a subproblem of the first two levels begins: all nodes have one.
 
     Parameters
     ----------
-    values, nodes
+    nodes
         Of every request, shape ``(num_requests,)``.
     room
         How many nodes are free.
     need
         What every request costs at least on the second level; None on the first.
     """
+    may = [q for q in range(len(problem.names)) if q not in sub.excluded]
+    values, own = np.asarray(problem.values)[may], nodes[may]
+    prices = np.zeros(problem.num_rows)
+    price, factors = _of_nodes(values, own, room, None if need is None else need[may])
+    prices[: problem.num_covers] = price
+    return prices, factors
+
+
+def _of_nodes(
+    values: IntArray, nodes: IntArray, room: int, need: IntArray | None
+) -> tuple[float, tuple[float, ...]]:
+    """Return the price of a node, and on the second level the factor of the first."""
     each = values / nodes
 
     def last(order: IntArray) -> int | None:

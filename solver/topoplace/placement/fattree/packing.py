@@ -11,7 +11,7 @@ import numpy as np
 from topoplace import clock
 from topoplace.machine.fattree import FatTree
 from topoplace.packing.budget import Budget
-from topoplace.packing.by_nodes import knapsack, of_nodes
+from topoplace.packing.by_nodes import first_prices, knapsack
 from topoplace.packing.listed import Listed, ListedPacking, OfListed
 from topoplace.packing.problem import (
     NO_VALUE,
@@ -132,13 +132,9 @@ class FatTreePacking(OfListed):
         return prices
 
     def first_prices(self, sub: Subproblem) -> tuple[FloatArray, tuple[float, ...]]:
-        """Return prices at which a subproblem begins: one of all nodes (`of_nodes`)."""
-        prices = np.zeros(self.num_rows)
-        may = [q for q in range(len(self.names)) if q not in sub.excluded]
-        need = self._links[may] if sub.level else None
-        price, factors = of_nodes(self.values[may], self.nodes[may], self._room(), need)
-        prices[: self.num_covers] = price
-        return prices, factors
+        """Return prices at which a subproblem begins: one of all nodes."""
+        need = self._links if sub.level else None
+        return first_prices(self, sub, self.nodes, self._room(), need)
 
     @cached_property
     def _links(self) -> IntArray:
