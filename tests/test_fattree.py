@@ -352,9 +352,9 @@ def oracles(seed: int) -> tuple[FatTreePacking, FatTreeOracle, FatTreeOracle]:
     """Return the packing of a tiny tree as if it were large, and both oracles of the checker."""
     snapshot = tiny(seed)
     state, own = prepare(snapshot), read_instance(snapshot)
-    every = oracle_of(own.tree, own.hosts, own.links, own.queue)
+    every = oracle_of(own.tree, own.left, own.queue)
     assert every.places is not None
-    relaxed = FatTreeOracle(own.tree, own.hosts, own.links, own.queue)
+    relaxed = FatTreeOracle(own.tree, own.left, own.queue)
     return FatTreePacking(state.tree, state.requests, state.left), relaxed, every
 
 

@@ -119,11 +119,11 @@ def outcomes(snapshot: Snapshot) -> set[tuple[int, int]]:
     """Return the value and the links, negated, of all placements on no more links than needed."""
     instance = read_instance(snapshot)
     tree, free = instance.tree, instance.links
-    left = Counter(dict(enumerate(instance.hosts)))
+    hosts = instance.left[: len(tree.sizes)].tolist()
+    left = Counter(dict(enumerate(hosts)))
     left.update(free)
     own = {
-        nodes: places(tree, instance.hosts, free, nodes)
-        for nodes in {one.nodes for one in instance.queue}
+        nodes: places(tree, hosts, free, nodes) for nodes in {one.nodes for one in instance.queue}
     }
 
     def search(k: int, left: Counter[int]) -> set[tuple[int, int]]:

@@ -91,6 +91,12 @@ class FatTree:
         start: int = self.families["ups"].start
         return start + (pod * self.switches + switch) * self.spines + spine
 
+    def way(self, a: int, b: int, switch: int, spine: int | None) -> list[int]:
+        """Return the links of a way between leaves: at a switch, and over a spine between pods."""
+        p, q = self.pod_of[a], self.pod_of[b]
+        over = [] if p == q or spine is None else [self.up(pod, switch, spine) for pod in (p, q)]
+        return [self.link(a, switch), *over, self.link(b, switch)] if a != b else []
+
     def ends(self, row: int) -> tuple[int, ...]:
         """Return leaf and switch of a link, or pod, switch and spine."""
         start = self.families["ups"].start

@@ -22,6 +22,7 @@ from topoplace.solving.registry import (
     Method as Method,
     Options as Options,
     Solver as Solver,
+    in_turn as in_turn,
     method_names as method_names,
     method_of as method_of,
     methods as methods,

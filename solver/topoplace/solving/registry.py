@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from topoplace import clock
 from topoplace.errors import unknown_name
 from topoplace.kinds import kind_named
 from topoplace.result import Interference
@@ -86,6 +87,18 @@ class Options:
         """Tell what the method is doing (see `Incumbent.say`)."""
         if self.incumbent is not None:
             self.incumbent.say(phase, level, bound)
+
+
+def in_turn(num_requests: int, options: Options, place: Callable[[int], Any]) -> Outcome:
+    """Place requests in queue order while there is time: where, or None, says a call by number."""
+    until, started = clock.deadline(options.time_limit), list[Any]()
+    for q in range(num_requests):
+        if clock.now() >= until:
+            return Outcome(started, time_limit_hit=True)
+        found = place(q)
+        if found is not None:
+            started.append(found)
+    return Outcome(started)
 
 
 Solver = Callable[[Any, Options], Outcome]

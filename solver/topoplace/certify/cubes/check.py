@@ -6,6 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
+from topoplace.certify.candidates import placed
 from topoplace.certify.cubes.instance import Instance, read_instance
 from topoplace.certify.cubes.oracle import CubesOracle, Tables
 from topoplace.certify.packing import Packings
@@ -81,12 +82,10 @@ def read_solution(instance: Instance, solution: CubesSolution) -> dict[str, list
     """Return the chips of what starts after checking each placement on its own."""
     found: dict[str, list[int]] = {}
     lists = NodeLists(instance.free.size)
-    for placement in solution.placements:
-        name = placement.request
-        if name not in instance.by_id or name in found:
-            raise RefusedError(f"{name} is no request of the queue, or starts twice")
+    for request, placement in placed(solution.placements, instance.by_id):
+        name = request.id
         found[name] = chips_of(instance, placement)
-        if not instance.by_id[name].may_have(found[name]):
+        if not request.may_have(found[name]):
             raise RefusedError(f"{name} has a chip that it may not have")
         listed = lists.numbers(placement.nodes, instance.free.size, name).tolist()
         if listed != found[name]:

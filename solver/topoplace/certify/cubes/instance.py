@@ -5,14 +5,13 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
-from topoplace.certify.candidates import candidates
+from topoplace.certify.candidates import candidates, require_plain
 from topoplace.certify.report import RefusedError, require_only
 from topoplace.certify.sets import Hosts, NodeSets
 from topoplace.certify.value import require_value, value_of
@@ -127,13 +126,7 @@ def read_instance(snapshot: Snapshot) -> Instance:
         )
         for one in candidates(snapshot)
     )
-    names = Counter(
-        [job.id for job in snapshot.running] + [request.id for request in snapshot.queue]
-    )
-    if names and max(names.values()) > 1:
-        raise RefusedError("two jobs of the instance have one id")
-    if snapshot.regions:
-        raise RefusedError("a pod of cubes has no regions")
+    require_plain(snapshot, "a pod of cubes")
     is_free = np.isin(np.arange(num), [*free])
     return Instance(side, is_free.reshape(model.cubes, -1), queue)
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 
-from topoplace.certify.candidates import candidates, told
+import numpy as np
+
+from topoplace.certify.candidates import candidates, placed, require_plain, told
 from topoplace.certify.fattree.oracle import FatTreeOracle, Request, oracle_of
 from topoplace.certify.packing import Packings
 from topoplace.certify.report import Claims, RefusedError, require_only
@@ -20,6 +21,7 @@ from topoplace.machine.fattree import FatTree
 from topoplace.machine.hostlist import NodeLists
 from topoplace.result.fattree import FatTreeModel, FatTreePlacement, FatTreeResult
 from topoplace.snapshot.schema import Snapshot
+from topoplace.types import IntArray
 
 MOST_ROWS = 1 << 17
 _OF_BOTH = {"id", "nodes", "communication", "application"}
@@ -36,37 +38,30 @@ class Instance:
     queue: tuple[Request, ...]
 
     @cached_property
-    def hosts(self) -> list[int]:
-        """The free nodes of every leaf, as a number."""
-        leaves = Counter(leaf_of(self.tree, self.nodes))
-        return [leaves[leaf] for leaf in range(len(self.tree.sizes))]
+    def left(self) -> IntArray:
+        """What is free of every row: the nodes of a leaf, or a link."""
+        found = np.bincount(leaf_of(self.tree, self.nodes), minlength=self.tree.num_rows)
+        found[[*self.links]] = 1
+        return found
 
 
 def read_instance(snapshot: Snapshot) -> Instance:
     """Read a snapshot of a fat tree."""
-    model = snapshot.machine
-    if not isinstance(model, FatTreeModel):
-        raise RefusedError("the machine is no fat tree")
+    model = snapshot.on(FatTreeModel, "a fat tree")
     require_value(snapshot)
     tree = model.tree
     if tree.num_rows > MOST_ROWS:
         raise RefusedError("too many leaves and links")
-    if snapshot.regions:
-        raise RefusedError("a fat tree has no regions")
-    names = [job.id for job in snapshot.running] + [one.id for one in snapshot.queue]
-    if len({*names}) < len(names):
-        raise RefusedError("two jobs of the instance have one id")
+    require_plain(snapshot, "a fat tree")
     plain = snapshot.model_copy(update={"sets": {}})  # no request names one
     held, free = NodeSets(plain, tree.num_nodes).held_and_free(plain)
     for job, own in zip(snapshot.running, held, strict=True):
         require_only(job, _OF_JOBS)
         if len({*leaf_of(tree, own)}) > 1 and job.id not in model.owned:
             raise RefusedError(f"{job.id} has several leaves and no links")
-    taken = list[int]()
-    for name, text in model.owned.items():
-        if name not in names[: len(held)]:
-            raise RefusedError(f"{name} owns links and does not run")
-        taken += tree.rows(text, f"links of {name}")
+    if not {*model.owned} <= {job.id for job in snapshot.running}:
+        raise RefusedError("a job owns links and does not run")
+    taken = [row for name, text in model.owned.items() for row in tree.rows(text, name)]
     if len({*taken}) < len(taken):
         raise RefusedError("two running jobs own a link")
     queue = []
@@ -82,8 +77,8 @@ def read_instance(snapshot: Snapshot) -> Instance:
 
 def leaf_of(tree: FatTree, nodes: Iterable[int]) -> list[int]:
     """Return the leaf of every node."""
-    first = tree.first.tolist()
-    return [bisect_right(first, node) - 1 for node in nodes]
+    found: list[int] = tree.leaf_of(np.array([*nodes], dtype=np.int64)).tolist()
+    return found
 
 
 def fault_of(tree: FatTree, nodes: Iterable[int], links: Iterable[int]) -> str | None:
@@ -137,17 +132,11 @@ def require_routed(
     free = {*product(links, ("up", "down"))}
     for sender, receiver, rows in routes:
         a, b = leaf_of(tree, (sender, receiver))
-        p, q = tree.pod_of[a], tree.pod_of[b]
-        ends, half = [tree.ends(row) for row in rows], len(rows) // 2
-        way: list[tuple[int, ...]] = []
-        if a != b and rows:
-            i, j = ends[0][-1], ends[1 % len(rows)][-1]
-            middle = [(p, i, j), (q, i, j)] if p != q else []
-            way = [(a, i), *middle, (b, i)]
-        if ends != way or (a != b and not rows):
+        spines = [None] if tree.pod_of[a] == tree.pod_of[b] else range(tree.spines)
+        if [*rows] not in (tree.way(a, b, *at) for at in product(range(tree.switches), spines)):
             raise RefusedError(f"the links of {sender} do not lead to {receiver}")
         for k, row in enumerate(rows):
-            own = row, "up" if k < half else "down"
+            own = row, "up" if 2 * k < len(rows) else "down"
             if own not in free:
                 raise RefusedError(f"two messages on a link, or one of others: {tree.text([row])}")
             free.remove(own)
@@ -189,14 +178,12 @@ class FatTreePlacements(Packings[FatTreeResult]):
 
     def _places(self, placements: Sequence[FatTreePlacement]) -> Places:
         tree, found = self._instance.tree, Places()
-        lists, wanted = NodeLists(tree.num_nodes), {r.id: r.nodes for r in self._instance.queue}
-        for one in placements:
-            if one.request not in wanted or one.request in found:
-                raise RefusedError(f"{one.request} is no request of the queue, or starts twice")
-            nodes = lists.numbers(one.nodes, tree.num_nodes, one.request).tolist()
-            if len(nodes) != wanted[one.request]:
-                raise RefusedError(f"{one.request} has {number_of(len(nodes), 'node')}")
-            found[one.request] = nodes, tree.rows(one.links, f"links of {one.request}")
+        lists, waiting = NodeLists(tree.num_nodes), {r.id: r for r in self._instance.queue}
+        for request, one in placed(placements, waiting):
+            nodes = lists.numbers(one.nodes, tree.num_nodes, request.id).tolist()
+            if len(nodes) != request.nodes:
+                raise RefusedError(f"{request.id} has {number_of(len(nodes), 'node')}")
+            found[request.id] = nodes, tree.rows(one.links, f"links of {request.id}")
         return found
 
     def _exclusive(self, places: Places) -> str:
@@ -219,7 +206,7 @@ class FatTreePlacements(Packings[FatTreeResult]):
     def oracle(self) -> FatTreeOracle:
         """The oracle of places."""
         own = self._instance
-        return oracle_of(own.tree, own.hosts, own.links, own.queue)
+        return oracle_of(own.tree, own.left, own.queue)
 
 
 def _counts(places: Places) -> str:

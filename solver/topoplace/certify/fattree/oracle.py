@@ -40,35 +40,26 @@ class FatTreeOracle:
 
     Attributes
     ----------
-    hosts, links
-        The free nodes of every leaf, as a number, and the free links.
+    left
+        How many jobs every row has room for: one per free node and per free link.
     places
         By size the rows of all places; None on large trees.
     """
 
     tree: FatTree
-    hosts: Sequence[int]
-    links: frozenset[int]
+    left: IntArray
     requests: tuple[Request, ...]
     places: Mapping[int, Sequence[Sequence[int]]] | None = None
-
-    @cached_property
-    def free(self) -> IntArray:
-        """How many jobs every row has room for: one per free node and per free link."""
-        free = np.zeros(self.tree.num_rows, dtype=np.int64)
-        free[: len(self.hosts)] = self.hosts
-        free[[*self.links]] = 1
-        return free
 
     @property
     def rows(self) -> dict[str, IntArray]:
         """Capacities of the rows, by family."""
-        return {name: self.free[own] for name, own in self.tree.families.items()}
+        return {name: self.left[own] for name, own in self.tree.families.items()}
 
     @property
     def coverable(self) -> int:
         """All rows are covered, on large trees those of leaves."""
-        return len(self.hosts) if self.places is None else self.tree.num_rows
+        return len(self.tree.sizes) if self.places is None else self.tree.num_rows
 
     @property
     def largest(self) -> tuple[int, int]:
@@ -93,7 +84,7 @@ class FatTreeOracle:
         paid = np.zeros(self.tree.num_rows, dtype=np.int64)
         for name, own in self.tree.families.items():
             paid[own] = prices.rows.get(name, 0)
-        paid[len(self.hosts) :] += per_link
+        paid[len(self.tree.sizes) :] += per_link
         sizes: dict[Covers, set[int]] = {}
         for q, covers in wanted.items():
             sizes.setdefault(covers, set()).add(self.requests[q].nodes)
@@ -156,8 +147,8 @@ class FatTreeOracle:
         self, paid: IntArray, per_link: int, covers: Covers, sizes: Set[int]
     ) -> dict[int, int]:
         """Return limits of the costs of places of some sizes, those that have any."""
-        tree, num = self.tree, len(self.hosts)
-        hosts, links, _ = (self.free[own].copy() for own in tree.families.values())
+        tree, num = self.tree, len(self.tree.sizes)
+        hosts, links, _ = (self.left[own].copy() for own in tree.families.values())
         hosts[[*covers.outside]] = 0
         prices = np.where(links > 0, paid[tree.families["links"]], NONE)
         of_links = [np.zeros(num, dtype=np.int64)]
@@ -189,28 +180,25 @@ class FatTreeOracle:
         return {n: cost for n, cost in best.items() if cost < NONE}
 
 
-def oracle_of(
-    tree: FatTree, hosts: Sequence[int], links: frozenset[int], queue: tuple[Request, ...]
-) -> FatTreeOracle:
+def oracle_of(tree: FatTree, left: IntArray, queue: tuple[Request, ...]) -> FatTreeOracle:
     """Return the oracle of an instance: by all places if they are few."""
     places: dict[int, list[list[int]]] = {}
-    left = LISTED if tree.num_nodes <= SMALL else -1
+    room = LISTED if tree.num_nodes <= SMALL else -1
     for nodes in sorted({request.nodes for request in queue}):
-        if left >= 0:
-            places[nodes] = [*islice(_places(tree, hosts, links, nodes), left + 1)]
-            left -= len(places[nodes])
-    return FatTreeOracle(tree, hosts, links, queue, places if left >= 0 else None)
+        if room >= 0:
+            places[nodes] = [*islice(_places(tree, left, nodes), room + 1)]
+            room -= len(places[nodes])
+    return FatTreeOracle(tree, left, queue, places if room >= 0 else None)
 
 
 # ---- All places ---------------------------------------------------------------------------------
 
 
-def _places(
-    tree: FatTree, hosts: Sequence[int], links: frozenset[int], nodes: int
-) -> Iterator[list[int]]:
+def _places(tree: FatTree, left: IntArray, nodes: int) -> Iterator[list[int]]:
     """Yield the rows of all places: leaves by their numbers, then switches, then spines."""
-    every, width = range(len(hosts)), range(tree.switches)
-    up = [frozenset(i for i in width if tree.link(leaf, i) in links) for leaf in every]
+    hosts, width = left[tree.families["hosts"]].tolist(), range(tree.switches)
+    every = range(len(hosts))
+    up = [frozenset(i for i in width if left[tree.link(leaf, i)]) for leaf in every]
     for each in range(1, nodes + 1):
         count, rest = divmod(nodes, each)
         need = each if count > 1 else rest
@@ -222,7 +210,7 @@ def _places(
                 below = [leaf for leaf, n in sizes.items() for _ in range(n)]
                 for used in _shared({x: (n, up[x]) for x, n in sizes.items()}):
                     below_links = [tree.link(x, i) for x, some in used.items() for i in some]
-                    for ups in product(*_over_pods(tree, links, used)):
+                    for ups in product(*_over_pods(tree, left, used)):
                         yield below + below_links + [row for some in ups for row in some]
 
 
@@ -244,12 +232,12 @@ def _sharing(
 
 
 def _over_pods(
-    tree: FatTree, links: frozenset[int], used: Mapping[int, Collection[int]]
+    tree: FatTree, left: IntArray, used: Mapping[int, Collection[int]]
 ) -> Iterator[list[list[int]]]:
     """Yield by switch that leaves use the choices of links to its spines."""
     for i in {i for some in used.values() for i in some}:
         pods = [tree.pod_of[leaf] for leaf, some in used.items() if i in some]
-        free = {p: {j for j in range(tree.spines) if tree.up(p, i, j) in links} for p in pods}
+        free = {p: {j for j in range(tree.spines) if left[tree.up(p, i, j)]} for p in pods}
         choices = _shared({pod: (pods.count(pod), own) for pod, own in free.items()})
         yield [[tree.up(p, i, j) for p, some in own.items() for j in some] for own in choices]
 

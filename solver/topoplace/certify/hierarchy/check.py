@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
+from topoplace.certify.candidates import placed
 from topoplace.certify.hierarchy.free import FreeOracle, free_oracle
 from topoplace.certify.hierarchy.instance import (
     Asked,
@@ -70,10 +71,7 @@ class HierarchyPlacements(Packings[HierarchyResult]):
         found: list[tuple[Asked, Place]] = []
         assert self.result.solution is not None
         lists = NodeLists()
-        for own in self.result.solution.placements:
-            if own.request not in waiting:
-                raise RefusedError(f"{own.request} is no request that waits, or starts twice")
-            asked = waiting.pop(own.request)
+        for asked, own in placed(self.result.solution.placements, waiting):
             try:
                 place = self._place(asked, own, lists)
                 require_place(self._instance, asked, place)

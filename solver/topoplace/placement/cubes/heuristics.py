@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from topoplace import clock
-from topoplace.placement.cubes.problem import CubesProblem, Placed, Room
-from topoplace.solving import Options, Outcome, register
+from functools import partial
+
+from topoplace.placement.cubes.problem import CubesProblem, Room
+from topoplace.solving import Options, Outcome, in_turn, register
 
 
 @register("cubes", "first-fit")
@@ -20,12 +21,6 @@ def best_fit(problem: CubesProblem, options: Options) -> Outcome:
 
 
 def _in_turn(problem: CubesProblem, options: Options, *, fullest: bool) -> Outcome:
-    room, until = Room(problem), clock.deadline(options.time_limit)
-    started: list[Placed] = []
-    for idx in range(len(problem.requests)):
-        if clock.now() >= until:
-            return Outcome(started, time_limit_hit=True)
-        placed = room.place(idx, fullest=fullest)
-        if placed is not None:
-            started.append(placed)
-    return Outcome(started)
+    room = Room(problem)
+    place = partial(room.place, fullest=fullest)
+    return in_turn(len(problem.requests), options, place)

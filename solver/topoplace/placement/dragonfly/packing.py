@@ -15,7 +15,7 @@ import numpy as np
 
 from topoplace import clock
 from topoplace.packing.budget import Budget
-from topoplace.packing.first_prices import of_nodes
+from topoplace.packing.by_nodes import first_prices
 from topoplace.packing.problem import NO_VALUE, Priced, Query, Subproblem
 from topoplace.placement.dragonfly.orders import MOST_TRIED, by_priority
 from topoplace.placement.dragonfly.problem import DragonflyProblem
@@ -72,20 +72,17 @@ class DragonflyPacking(HierarchyPacking):
 
         On the first two levels all nodes have one price (docs/proofs/dragonfly.md, "Prices").
         """
-        prices = np.zeros(self.num_rows)
         if sub.level > 1:
             found = super().first_prices(sub)
             if found is None:
                 return None
+            prices = np.zeros(self.num_rows)
             prices[: len(found[0])] = found[0]
             return prices, found[1]
         room = np.sort(self.room)[::-1].cumsum()
-        may = [q for q in range(len(self.names)) if q not in sub.excluded]
-        nodes = np.array([self.requests[q].nodes for q in may], dtype=np.int64)
+        nodes = np.array([request.nodes for request in self.requests], dtype=np.int64)
         groups = 1 + np.searchsorted(room, nodes) if sub.level else None
-        price, factors = of_nodes(self.values[may], nodes, int(room[-1]), groups)
-        prices[: self.num_covers] = price
-        return prices, factors
+        return first_prices(self, sub, nodes, int(room[-1]), groups)
 
     @cached_property
     def group_of_row(self) -> IntArray:

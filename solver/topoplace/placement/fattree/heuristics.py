@@ -7,13 +7,12 @@ from functools import lru_cache
 
 import numpy as np
 
-from topoplace import clock
 from topoplace.machine.fattree import FatTree
 from topoplace.packing.listed import Listed
 from topoplace.placement.fattree.oracle import NONE, Costs
 from topoplace.placement.fattree.places import Room, Shape, Shapes, shapes
 from topoplace.placement.fattree.state import FatTreeState
-from topoplace.solving import Options, Outcome, register
+from topoplace.solving import Options, Outcome, in_turn, register
 from topoplace.types import IntArray
 
 Rule = Callable[[FatTree, int], Iterator[Shape]]
@@ -54,21 +53,21 @@ def _rounded(tree: FatTree, nodes: int) -> Iterator[Shape]:
 
 
 def _in_turn(state: FatTreeState, options: Options, rule: Rule) -> Outcome:
-    until, tree = clock.deadline(options.time_limit), state.tree
-    left, started = state.left.copy(), list[Listed]()
-    for q, request in enumerate(state.requests):
-        if clock.now() >= until:
-            return Outcome(started, time_limit_hit=True)
+    tree, left = state.tree, state.left.copy()
+
+    def place(q: int) -> Listed | None:
+        request = state.requests[q]
         found = place_of(tree, left, request.nodes, rule)
         if found is None:
-            continue
+            return None
         np.subtract.at(left, list(found), 1)
         if len(found) - tree.num_links(found) > request.nodes:  # the rest of it stays unused
             within = np.bincount(found, minlength=tree.num_rows)
             found = place_of(tree, within, request.nodes, whole_leaves)
             assert found is not None, "a place has room for fewer nodes"
-        started.append(Listed(q, found, (request.value, -tree.num_links(found))))
-    return Outcome(started)
+        return Listed(q, found, (request.value, -tree.num_links(found)))
+
+    return in_turn(len(state.requests), options, place)
 
 
 @lru_cache(1024)

@@ -46,7 +46,7 @@ class Costs:
         hosts, links, _ = tree.families.values()
         self._hosts, self._price = self._left[hosts], prices[hosts]
         costs = np.where(left[links] > 0, prices[links] + per_link, NONE)
-        self._links = _Cheapest(costs.reshape(-1, tree.switches)).sums
+        self._links = _sums(costs.reshape(-1, tree.switches))
         self._must = 1 + int((prices * left).sum()) + per_link * tree.num_rows
         self._discount = np.zeros(len(self._price), dtype=np.int64)
         self._discount[self._inside] = self._must
@@ -66,16 +66,16 @@ class Costs:
         for (full, common), by_rest in some.groups.items():
             if full > self._hosts.max(initial=0) or common >= self._links.shape[1]:
                 continue
-            leaves = _Cheapest(self._leaves(full, common))
-            num = np.arange(leaves.sums.shape[1])[None]
-            pods, every = _Cheapest(leaves.sums.T), np.arange(len(leaves.costs))
+            leaves = self._leaves(full, common)
+            of_leaves = _sums(leaves)
+            beside_leaf, beside_pod = _sums_of_others(leaves), _sums_of_others(of_leaves.T)
             for rest, own in by_rest.items():
                 alike, each, last = some.numbers[own].T
-                each, last = np.minimum((each, last), num[0, -1])
-                of_last = leaves.sums
+                each, last = np.minimum((each, last), of_leaves.shape[1] - 1)
+                of_last = of_leaves
                 if rest:
-                    of_last = leaves.with_another(every, num, self._leaves(rest, rest))
-                found[own] = pods.with_another(each, alike[:, None], of_last[:, last].T)[:, 0]
+                    of_last = _with(self._leaves(rest, rest)[..., None], beside_leaf)
+                found[own] = _with(of_last[:, last], beside_pod[each, :, alike].T, axis=0)
         found += np.where(found < _LARGE, some.ups * self._per_link, 0)
         if self._inside:
             found += self._must * len(self._inside)
@@ -98,39 +98,20 @@ class Costs:
         return sorted(zip(costs, found, strict=True))
 
 
-class _Cheapest:
-    """The cheapest of some parts: links of a leaf, leaves of a pod, pods with as many leaves.
+def _sums(costs: IntArray) -> IntArray:
+    """Return by row the least sums of 0, 1, 2, .. costs, and `NONE` for one more than there are."""
+    ordered = np.sort(costs, axis=-1)
+    there, edge = ordered < _LARGE, np.zeros_like(ordered[..., :1])
+    sums = np.where(there, np.cumsum(np.where(there, ordered, 0), axis=-1), NONE)
+    return np.concatenate([edge, sums, edge + NONE], axis=-1)
 
-    Attributes
-    ----------
-    costs, rank
-        Of every part, shape ``(num_rows, num_parts)``.
-    sums
-        By row the least sums of 0, 1, 2, .. costs, and `NONE` for one more than there are.
-    """
 
-    def __init__(self, costs: IntArray) -> None:
-        self.costs = costs
-        order = np.argsort(costs, axis=1, kind="stable")
-        self.rank = np.argsort(order, axis=1, kind="stable")
-        ordered = np.take_along_axis(costs, order, axis=1)
-        there, none = ordered < _LARGE, np.full((len(costs), 1), NONE)
-        sums = np.where(there, np.cumsum(np.where(there, ordered, 0), axis=1), NONE)
-        self.sums = np.concatenate([np.zeros_like(none), sums, none], axis=1)
+def _sums_of_others(costs: IntArray) -> IntArray:
+    """Return by row, and by part of it, the least sums of costs of its other parts."""
+    return _sums(np.where(np.eye(costs.shape[1], dtype=bool), NONE, costs[:, None]))
 
-    def with_another(self, rows: IntArray, num: IntArray, others: IntArray) -> IntArray:
-        """Return the least costs of the cheapest parts of some rows and another one.
 
-        Parameters
-        ----------
-        rows, num
-            The rows, and how many parts: shape ``(len(rows), count)``, or one that becomes it.
-        others
-            What every part costs as the other one, shape ``(len(rows), num_parts)``.
-        """
-        among = self.rank[rows][:, None] < num[..., None]
-        count = np.minimum(num[..., None] + among, self.sums.shape[1] - 1)
-        beside, others = self.sums[rows[:, None, None], count], others[:, None]
-        total = others + beside - np.where(among, self.costs[rows][:, None], 0)
-        there = (others < _LARGE) & (beside < _LARGE)
-        return np.asarray(np.where(there, total, NONE).min(axis=-1))
+def _with(costs: IntArray, others: IntArray, axis: int = 1) -> IntArray:
+    """Return the least costs of one part, and of what there is besides, over an axis of parts."""
+    there = (costs < _LARGE) & (others < _LARGE)
+    return np.asarray(np.where(there, costs + others, NONE).min(axis=axis))

@@ -11,25 +11,24 @@ import numpy as np
 from topoplace import clock
 from topoplace.machine.fattree import FatTree
 from topoplace.packing.budget import Budget
-from topoplace.packing.first_prices import of_nodes
+from topoplace.packing.by_nodes import first_prices, knapsack
 from topoplace.packing.listed import Listed, ListedPacking, OfListed
 from topoplace.packing.problem import (
     NO_VALUE,
-    PackingProblem,
     Priced,
     Query,
     Subproblem,
     capacities_left,
 )
 from topoplace.packing.ruin_recreate import RuinRecreate, ruined
-from topoplace.placement.engine import Packed, solved
+from topoplace.placement.engine import Packed, exact
 from topoplace.placement.fattree.heuristics import place_of, shapes_of
 from topoplace.placement.fattree.oracle import NONE, Costs
 from topoplace.placement.fattree.places import Room, Shapes, shapes
 from topoplace.placement.fattree.state import FatTreeState
 from topoplace.result.base import Start
 from topoplace.snapshot.state import Queued
-from topoplace.solving import Options, Outcome, register
+from topoplace.solving import register
 from topoplace.types import FloatArray, IntArray
 
 LISTED_NODES, LISTED = 64, 20_000
@@ -133,13 +132,9 @@ class FatTreePacking(OfListed):
         return prices
 
     def first_prices(self, sub: Subproblem) -> tuple[FloatArray, tuple[float, ...]]:
-        """Return prices at which a subproblem begins: one of all nodes (`of_nodes`)."""
-        prices = np.zeros(self.num_rows)
-        may = [q for q in range(len(self.names)) if q not in sub.excluded]
-        need = self._links[may] if sub.level else None
-        price, factors = of_nodes(self.values[may], self.nodes[may], self._room(), need)
-        prices[: self.num_covers] = price
-        return prices, factors
+        """Return prices at which a subproblem begins: one of all nodes."""
+        need = self._links if sub.level else None
+        return first_prices(self, sub, self.nodes, self._room(), need)
 
     @cached_property
     def _links(self) -> IntArray:
@@ -267,28 +262,10 @@ class FatTreePacking(OfListed):
         return FatTreePacking(self.tree, own, capacities_left(self, fixed))
 
 
-def knapsack(values: IntArray, nodes: IntArray, room: int) -> list[int]:
-    """Return which requests have the most value together, of those whose nodes fit into a room."""
-    best, takes = np.zeros(room + 1, dtype=np.int64), np.zeros((len(nodes), room + 1), dtype=bool)
-    for k, (value, n) in enumerate(zip(values.tolist(), nodes.tolist(), strict=True)):
-        more = best[: max(0, room + 1 - n)] + value
-        takes[k, n:] = more > best[n:]
-        best[n:] = np.maximum(best[n:], more)
-    found = []
-    for k in reversed(range(len(nodes))):
-        if takes[k, room]:
-            found.append(k)
-            room -= int(nodes[k])
-    return found
-
-
 def packed(state: FatTreeState) -> Packed:
     """Return the problem as a packing."""
-    packing: PackingProblem | None = every_place(state)
-    return Packed(packing or FatTreePacking(state.tree, state.requests, state.left), sorted)
+    packing = every_place(state) or FatTreePacking(state.tree, state.requests, state.left)
+    return Packed(packing, sorted)
 
 
-@register("fattree", "exact")
-def exact(state: FatTreeState, options: Options) -> Outcome:
-    """Place the requests of most value, then with the fewest links."""
-    return solved(state, packed(state), options, Budget(options.time_limit))
+register("fattree", "exact")(exact)

@@ -98,14 +98,10 @@ class Shapes:
             first = len(self.every)
             self.every += own
             self.of[nodes] = slice(first, len(self.every))
-        groups: dict[tuple[int, int], dict[int, list[int]]] = {}
+        self.groups: dict[tuple[int, int], dict[int, list[int]]] = {}
         for k, shape in enumerate(self.every):
-            of_full = groups.setdefault((shape.full, shape.common), {})
+            of_full = self.groups.setdefault((shape.full, shape.common), {})
             of_full.setdefault(shape.rest, []).append(k)
-        self.groups = {
-            full: {rest: np.array(own) for rest, own in by_rest.items()}
-            for full, by_rest in groups.items()
-        }
         self.numbers = np.array(self.every, dtype=np.int64).reshape(-1, 5)[:, 2:]
         self.ups = np.array([shape.ups for shape in self.every], dtype=np.int64)
 
@@ -229,15 +225,13 @@ class Room:
         most = None if self._steps == math.inf else 1  # where one place is wanted
         for i in sorted({i for own in switches.values() for i in own} if len(chosen) > 1 else ()):
             sizes = {pod: sum(i in switches[leaf] for leaf, _ in own) for pod, own in chosen}
-            own = [(n, self._ups[pod * tree.switches + i], pod) for pod, n in sizes.items() if n]
-            some = islice(shares([(n, mask) for n, mask, _ in own]), most)
-            pods = [pod for _, _, pod in own]
-            choices.append(
-                [
-                    [tree.up(p, i, j) for p, js in zip(pods, s, strict=True) for j in js]
-                    for s in some
-                ]
+            pods = [pod for pod, num in sizes.items() if num]
+            own = [(sizes[pod], self._ups[pod * tree.switches + i]) for pod in pods]
+            every = islice(shares(own), most)
+            rows = (
+                [tree.up(p, i, j) for p, js in zip(pods, s, strict=True) for j in js] for s in every
             )
+            choices.append([*rows])
         for ups in product(*choices):
             yield [row for own in ups for row in own]
 

@@ -71,12 +71,9 @@ def routed(tree: FatTree, links: Sequence[int], messages: Sequence[Pair]) -> lis
     for i in {switch for switch in through if switch is not None}:
         some = [k for k, switch in enumerate(through) if switch == i]
         pods = [[(tree.pod_of[leaf], i) for leaf in leaves[k]] for k in some]
-        for k, (start, end), j in zip(some, pods, shared(pods, own), strict=True):
+        for k, j in zip(some, shared(pods, own), strict=True):
             a, b = leaves[k]
-            if a != b:
-                p, q = start[0], end[0]
-                middle = [] if p == q or j is None else [tree.up(p, i, j), tree.up(q, i, j)]
-                found[k] = [tree.link(a, i), *middle, tree.link(b, i)]
+            found[k] = tree.way(a, b, i, j)
     return found
 
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from topoplace.errors import InputError, number_of
-from topoplace.kinds import State
 from topoplace.machine import format_node_set
 from topoplace.machine.fattree import FatTree
 from topoplace.machine.hostlist import NodeLists
@@ -20,11 +19,12 @@ from topoplace.result.fattree import (
     FatTreeResult,
     FatTreeSolution,
 )
+from topoplace.snapshot.machines import made
 from topoplace.snapshot.schema import Request, Snapshot
-from topoplace.snapshot.state import Queued, checked_nodes, require_none
+from topoplace.snapshot.state import NumberedState, Queued, checked_nodes, require_none
 from topoplace.snapshot.value import require_value, value_of
 from topoplace.solving.solve import Frame
-from topoplace.types import BoolArray, IntArray
+from topoplace.types import IntArray
 
 LEVELS = (("nodes", "max"), ("links", "min"))
 WHERE = "a fat tree"
@@ -34,26 +34,19 @@ MAX_ROWS = 1 << 17
 
 
 @dataclass(frozen=True)
-class FatTreeState(State):
+class FatTreeState(NumberedState):
     """What a snapshot of a fat tree says.
 
     Attributes
     ----------
     left
         What is free of every row: nodes of leaves, and links.
-    free
-        Nodes that are up and held by nobody, shape ``(num_nodes,)``.
-    held
-        The nodes of every running job.
     """
 
     kind = "fattree"
 
-    snapshot: Snapshot
     tree: FatTree
     left: IntArray
-    free: BoolArray
-    held: tuple[IntArray, ...]
     requests: tuple[Queued, ...]
 
 
@@ -72,11 +65,8 @@ def fat_tree_of(
         return None
     *above, leaves, nodes = before
     pods = [[nodes] * leaves] * (above[0] if above else 1)
-    name, spines = spec.replace(":", "-"), after[1] if above else 0
-    try:
-        return FatTreeModel(kind="fattree", name=name, pods=pods, switches=after[0], spines=spines)
-    except ValueError:
-        return None
+    fields = {"pods": pods, "switches": after[0], "spines": after[1] if above else 0}
+    return made(FatTreeModel, "fattree:16", spec, fields, kind="fattree")
 
 
 def about(model: FatTreeModel) -> str:
@@ -133,7 +123,7 @@ def prepare(snapshot: Snapshot) -> FatTreeState:
         if name not in model.owned and len({*tree.leaf_of(nodes).tolist()}) > 1:
             expected = f"the links of {name}, which has nodes on several leaves"
             raise InputError(expected, field="machine.owned", found="none")
-    return FatTreeState(snapshot, tree, left, free, held, queue)
+    return FatTreeState(snapshot, free, held, tree, left, queue)
 
 
 def worth(state: FatTreeState, started: Iterable[Listed]) -> list[int]:
