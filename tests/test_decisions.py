@@ -220,6 +220,10 @@ def test_a_segment_that_leaves_a_rest():
     assert decision.outcome is Decided.REFUSED
     parts = decision.snapshot.queue[0].parts
     assert [(part.nodes, part.segments[0].size) for part in parts] == [(2, 2), (1, 1)]
+    [held] = decision.snapshot.left_out  # which Slurm before 25.05 refuses
+    assert held.certain
+    assert held.value == "2, which does not divide 3 nodes"
+    assert not decision_of(line | {"slurm": "25.05.1"}).snapshot.left_out
 
 
 def test_what_is_excluded_is_down_and_trees_have_levels():

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -36,6 +37,7 @@ from topoplace.snapshot.schema import (
     CubesModel,
     HierarchyModel,
     HostsModel,
+    LeftOut,
     Model,
     Name,
     NodeSet,
@@ -386,7 +388,8 @@ SLURM = table(
     read topology: the machine
     read free, down, busy: the state of the nodes
     read request.nodes: its units
-    read request.segment: `segments` on blocks; not said on trees
+    read request.segment: `segments` on blocks; not said on trees. Slurm before 25.05 refuses \
+        one that does not divide the nodes: it holds the request
     read request.options: `--exclude`, `--exclusive=topo` on blocks and `--switches=N` on trees; \
         others are not said
     read outcome, chosen: what was decided
@@ -415,9 +418,19 @@ def _of_slurm(line: SlurmLine) -> Decision:
         format_host_list(name for name in names if name in down),
     )
     prepare_hierarchy(snapshot)
+    if request.parts and _before(line.slurm, (25, 5)):
+        value = f"{line.request.segment}, which does not divide {line.request.nodes} nodes"
+        refused = LeftOut(request=request.id, option="--segment", value=value, certain=True)
+        snapshot = snapshot.model_copy(update={"left_out": [refused]})
     outcome = _outcome_of(line, "nodes", f"{len(line.chosen or [])}")
     taken = _slurm_taken(line, request, set(names)) if outcome is Decided.STARTED else None
     return Decision(snapshot, taken, outcome, left_out, _slurm_group(line))
+
+
+def _before(version: str, other: tuple[int, int]) -> bool:
+    """Return whether a version of Slurm, such as 24.11.5, is known to be before another."""
+    found = re.match(r"(\d+)\.(\d+)", version)
+    return found is not None and (int(found[1]), int(found[2])) < other
 
 
 def _outcome_of(line: SlurmLine | PodLine, what: str, chosen: str) -> Decided:
