@@ -13,7 +13,7 @@ from topoplace.types import FloatArray, IntArray
 
 
 def first_prices(
-    problem: PackingProblem, sub: Subproblem, nodes: IntArray, room: int, need: IntArray | None
+    problem: PackingProblem, sub: Subproblem, nodes: IntArray, left: IntArray, need: IntArray | None
 ) -> tuple[FloatArray, tuple[float, ...]]:
     """Return prices at which a subproblem of the first two levels begins: all nodes have one.
 
@@ -21,16 +21,16 @@ def first_prices(
     ----------
     nodes
         Of every request, shape ``(num_requests,)``.
-    room
-        How many nodes are free.
+    left
+        How many nodes are free by row, of the first rows.
     need
         What every request costs at least on the second level; None on the first.
     """
     may = [q for q in range(len(problem.names)) if q not in sub.excluded]
     values, own = np.asarray(problem.values)[may], nodes[may]
     prices = np.zeros(problem.num_rows)
-    price, factors = _of_nodes(values, own, room, None if need is None else need[may])
-    prices[: problem.num_covers] = price
+    price, factors = _of_nodes(values, own, int(left.sum()), None if need is None else need[may])
+    prices[: len(left)] = price
     return prices, factors
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import combinations, islice, product, zip_longest
+from itertools import accumulate, combinations, islice, product, zip_longest
 
 import numpy as np
 
@@ -58,8 +58,8 @@ class FatTreeOracle:
 
     @property
     def coverable(self) -> int:
-        """All rows are covered, on large trees those of leaves."""
-        return len(self.tree.sizes) if self.places is None else self.tree.num_rows
+        """All rows are covered, on large trees none."""
+        return 0 if self.places is None else self.tree.num_rows
 
     @property
     def largest(self) -> tuple[int, int]:
@@ -89,7 +89,7 @@ class FatTreeOracle:
         for q, covers in wanted.items():
             sizes.setdefault(covers, set()).add(self.requests[q].nodes)
         least = {
-            covers: self._limits(paid, per_link, covers, own)
+            covers: self._limits(paid, per_link, own)
             if self.places is None
             else self._least(paid, covers, own)
             for covers, own in sizes.items()
@@ -121,63 +121,31 @@ class FatTreeOracle:
         return found
 
     # ---- limits
-    #
-    # A place has as many full leaves in each of some pods, and other full leaves and the remainder
-    # leaf in a last one; or it is in the last one alone.
 
-    @cached_property
-    def _divisions(self) -> dict[tuple[int, int, int], IntArray]:
-        """All divisions of requests among pods, by nodes and links of full leaves, and the rest.
+    def _limits(self, paid: IntArray, per_link: int, sizes: Set[int]) -> dict[int, int]:
+        """Return limits of the costs of places of some sizes, those that may have any.
 
-        By column the nodes of the request, and what `_divided` yields.
+        A place costs the cheapest nodes, and the cheapest links of leaves, as many as its shape
+        needs: full leaves, and perhaps one with the rest. As many as possible are in one pod.
         """
-        most, pods = max(map(len, self.tree.leaves)), len(self.tree.pods) * (self.tree.spines > 0)
-        found: dict[tuple[int, int, int], list[tuple[int, ...]]] = {}
-        for nodes in {request.nodes for request in self.requests}:
-            for each in range(1, min(nodes, max(self.tree.sizes)) + 1):
+        hosts, links, _ = (self.left[own] for own in self.tree.families.values())
+        at_leaves, at_links, _ = (paid[own] for own in self.tree.families.values())
+        of_nodes = [0, *accumulate(sorted(np.repeat(at_leaves, hosts).tolist()))]
+        of_links = [0, *accumulate(sorted(at_links[links > 0].tolist()))]
+        widest, found = max(map(len, self.tree.leaves)), dict[int, int]()
+        for nodes in sizes & {*range(len(of_nodes))}:
+            for each in range(1, min(nodes, int(hosts.max())) + 1):
                 count, rest = divmod(nodes, each)
                 need = each if count > 1 else rest
-                own = ((nodes, *numbers) for numbers in _divided(count, need, rest))
-                found.setdefault((each, need, rest), []).extend(
-                    one for one in own if one[1] < max(1, pods) and max(one[2:4]) <= most
-                )
-        return {key: np.array(own).reshape(-1, 5) for key, own in found.items()}
-
-    def _limits(
-        self, paid: IntArray, per_link: int, covers: Covers, sizes: Set[int]
-    ) -> dict[int, int]:
-        """Return limits of the costs of places of some sizes, those that have any."""
-        tree, num = self.tree, len(self.tree.sizes)
-        hosts, links, _ = (self.left[own].copy() for own in tree.families.values())
-        hosts[[*covers.outside]] = 0
-        prices = np.where(links > 0, paid[tree.families["links"]], NONE)
-        of_links = [np.zeros(num, dtype=np.int64)]
-        for dearer in np.sort(prices.reshape(num, -1), axis=1).T:
-            of_links.append(np.minimum(of_links[-1] + dearer, NONE))
-        most = max(map(len, tree.leaves))
-        at = np.array([*zip_longest(*tree.leaves, fillvalue=num)])
-
-        def by_pod(nodes: int, links: int) -> IntArray:
-            """Return what nodes and links of a leaf cost, shape ``(most leaves, num_pods)``."""
-            costs = np.where(hosts >= nodes, nodes * paid[:num] + of_links[links], NONE)
-            return np.asarray(np.append(np.minimum(costs, NONE), NONE)[at])
-
-        without = np.zeros(num + 1, dtype=np.int64)
-        without[[*covers.inside]] = NONE
-        best = dict.fromkeys(sizes, NONE)
-        for (each, need, rest), every in self._divisions.items():
-            own = every[np.isin(every[:, 0], [*sizes])]
-            if not len(own) or need > tree.switches:
-                continue
-            odd = by_pod(rest, rest) if rest else np.full_like(at, NONE)
-            in_pod = _least_sums(by_pod(each, need), odd, without[at], most)
-            nodes, pods, leaves, last, ups = own.T
-            ends = in_pod[int(rest > 0), last].T
-            costs = _least_sums(in_pod[0, leaves].T, ends, in_pod[0, :1].T, pods.max())
-            costs = costs[1, pods, np.arange(len(own))] + ups * per_link
-            for n, cost in zip(nodes.tolist(), costs.tolist(), strict=True):
-                best[n] = min(best[n], cost)
-        return {n: cost for n, cost in best.items() if cost < NONE}
+                used = count * need + rest
+                if count + (rest > 0) <= len(hosts) and used < len(of_links):
+                    ups = 0
+                    for num, leaves in ((rest, count + 1), (need - rest, count)):
+                        # in two pods each leaf of the smaller one needs a link in both
+                        ups += num * min(leaves, 2 * max(0, leaves - widest))
+                    cost = of_nodes[nodes] + of_links[used] + per_link * ups
+                    found[nodes] = min(found.get(nodes, cost), cost)
+        return found
 
 
 def oracle_of(tree: FatTree, left: IntArray, queue: tuple[Request, ...]) -> FatTreeOracle:
@@ -262,41 +230,3 @@ def _shared(parts: Mapping[int, tuple[int, Set[int]]]) -> Iterator[dict[int, tup
             yield from (found | {part: some} for some in combinations(sorted({*own} & free), size))
         if not small:
             yield found
-
-
-# ---- Large trees --------------------------------------------------------------------------------
-
-
-def _least_sums(each: IntArray, odd: IntArray, without: IntArray, most: int) -> IntArray:
-    """Return the least costs of 0, 1, .. `most` things, with none (0) or one (1) of an odd kind.
-
-    Things come one after the other. Each is taken or not, or is the odd one, at a cost: the first
-    axis of the three arrays. Where there are several columns, each is a sum of its own.
-    """
-    least = np.full((2, most + 1, *each.shape[1:]), NONE)
-    least[0, 0] = 0
-    for cost, as_odd, none in zip(each, odd, without, strict=True):
-        before = least
-        least = np.minimum(before + none, NONE)
-        least[:, 1:] = np.minimum(least[:, 1:], before[:, :-1] + cost)
-        least[1] = np.minimum(least[1], before[0] + as_odd)
-    return least
-
-
-def _divided(count: int, need: int, rest: int) -> Iterator[tuple[int, int, int, int]]:
-    """Yield how full leaves can be divided: equal pods, leaves of each, and those of a last pod.
-
-    The leaf with the rest is in the last pod. At the end are the links to spines that such a place
-    has at least.
-    """
-    every = [(0, 0, count)]
-    for leaves in range(1, count + 1):
-        pods, last = divmod(count, leaves)
-        every.append((pods, leaves, last) if last or rest else (pods - 1, leaves, leaves))
-    every += [(1, fewer, count - fewer) for fewer in range(1, count // 2 + 1) if rest]
-    for pods, leaves, last in every:
-        ups = 0
-        for num, own in ((rest, last + 1), (need - rest, last)):
-            sizes = [leaves] * pods + [own] * (own > 0)
-            ups += num * (2 * min(sizes) if len(sizes) == 2 else sum(sizes) * (len(sizes) > 2))
-        yield pods, leaves, last, ups

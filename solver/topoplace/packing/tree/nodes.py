@@ -104,7 +104,7 @@ def split_cover(
     """
     best, among_alike = _NO_USE, _NO_USE
     kinds = Kinds(problem, sub)
-    for requests in _interchangeable(kinds, sub, groups):
+    for requests in _interchangeable(kinds, sub, groups) if problem.num_covers else ():
         load, parted, parts = np.zeros(problem.num_rows), np.zeros(problem.num_rows), 0.0
         firsts = {kinds.first[q] for q in requests}
         for amount, candidate in amounts:

@@ -82,7 +82,7 @@ class DragonflyPacking(HierarchyPacking):
         room = np.sort(self.room)[::-1].cumsum()
         nodes = np.array([request.nodes for request in self.requests], dtype=np.int64)
         groups = 1 + np.searchsorted(room, nodes) if sub.level else None
-        return first_prices(self, sub, nodes, int(room[-1]), groups)
+        return first_prices(self, sub, nodes, self.capacities[: self.num_covers], groups)
 
     @cached_property
     def group_of_row(self) -> IntArray:

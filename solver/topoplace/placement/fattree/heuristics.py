@@ -9,8 +9,7 @@ import numpy as np
 
 from topoplace.machine.fattree import FatTree
 from topoplace.packing.listed import Listed
-from topoplace.placement.fattree.oracle import NONE, Costs
-from topoplace.placement.fattree.places import Room, Shape, Shapes, shapes
+from topoplace.placement.fattree.places import Room, Shape, shapes
 from topoplace.placement.fattree.state import FatTreeState
 from topoplace.solving import Options, Outcome, in_turn, register
 from topoplace.types import IntArray
@@ -71,19 +70,13 @@ def _in_turn(state: FatTreeState, options: Options, rule: Rule) -> Outcome:
 
 
 @lru_cache(1024)
-def shapes_of(tree: FatTree, nodes: int, rule: Rule = shapes) -> Shapes:
+def shapes_of(tree: FatTree, nodes: int, rule: Rule = shapes) -> tuple[Shape, ...]:
     """Return the shapes that a request may have, by a rule."""
-    return Shapes({nodes: rule(tree, nodes)})
+    return tuple(rule(tree, nodes))
 
 
 def place_of(
     tree: FatTree, left: IntArray, nodes: int, rule: Rule = shapes
 ) -> tuple[int, ...] | None:
-    """Return the rows of the first place of the first shape that has one; None if none is found.
-
-    Shapes that have none, even if leaves need no switches in common, are left out at once.
-    """
-    some, room = shapes_of(tree, nodes, rule), Room(tree, left)
-    least = Costs(tree, left, np.zeros_like(left)).least(some)
-    every = (room.first(some.every[k], STEPS) for k in np.flatnonzero(least < NONE).tolist())
-    return next((found for found in every if found is not None), None)
+    """Return the rows of the first place of the first shape that has one; None if none is found."""
+    return Room(tree, left).first(shapes_of(tree, nodes, rule), STEPS)

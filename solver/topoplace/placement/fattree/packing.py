@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import islice
 
 import numpy as np
@@ -22,9 +22,8 @@ from topoplace.packing.problem import (
 )
 from topoplace.packing.ruin_recreate import RuinRecreate, ruined
 from topoplace.placement.engine import Packed, exact
-from topoplace.placement.fattree.heuristics import place_of, shapes_of
-from topoplace.placement.fattree.oracle import NONE, Costs
-from topoplace.placement.fattree.places import Room, Shapes, shapes
+from topoplace.placement.fattree.heuristics import place_of
+from topoplace.placement.fattree.places import Room, needs, shapes
 from topoplace.placement.fattree.state import FatTreeState
 from topoplace.result.base import Start
 from topoplace.snapshot.state import Queued
@@ -34,7 +33,6 @@ from topoplace.types import FloatArray, IntArray
 LISTED_NODES, LISTED = 64, 20_000
 """Of trees with at most so many nodes all places are listed, if these are not more."""
 
-_SHAPES, _STEPS = 3, 300  # the cheapest ones, of which places are looked for at some prices
 _RUINED = 8  # jobs taken out at once by the search for better placements, at most
 _KNAPSACKS = 8  # placements of the best knapsacks that the search begins with
 
@@ -78,38 +76,24 @@ def every_place(state: FatTreeState) -> EveryPlace | None:
 class FatTreePacking(OfListed):
     """A queue on a tree with too many places to list.
 
-    Leaves are the rows that branches name. The oracle says what places cost at least; those that it
-    returns are real ones.
+    The oracle says what places cost at least; of each number of nodes it returns one place. To it
+    the nodes of all leaves are alike, so branches name no rows.
     """
 
-    senses = (1, -1)
+    senses, num_covers = (1, -1), 0
 
     def __init__(self, tree: FatTree, requests: Sequence[Queued], left: IntArray) -> None:
         self.tree, self.requests, self.capacities = tree, requests, left
         self.names = [request.id for request in requests]
         self.values = np.array([request.value for request in requests], dtype=np.int64)
         self.nodes = np.array([request.nodes for request in requests], dtype=np.int64)
-        self.families, self.num_covers = tree.families, len(tree.sizes)
-
-    @cached_property
-    def shapes(self) -> Shapes:
-        """The shapes of all requests."""
-        return Shapes({n: shapes(self.tree, n) for n in sorted({*self.nodes.tolist()})})
+        self.families, self._leaves = tree.families, tree.families["hosts"]
+        self._place_for = cache(lambda nodes: place_of(tree, left, nodes))
 
     @cached_property
     def kinds(self) -> list[tuple[int, int]]:
         """Requests of as many nodes and the same value are of one kind."""
         return [(request.nodes, request.value) for request in self.requests]
-
-    def dominating(self, startable: frozenset[int]) -> dict[int, frozenset[int]]:
-        """Return by request those of as many nodes that have more value, or come first."""
-        before: dict[int, frozenset[int]] = {}
-        found = {}
-        for q in sorted(startable, key=lambda q: (-self.values[q], q)):
-            nodes = self.requests[q].nodes
-            found[q] = before.get(nodes, frozenset())
-            before[nodes] = found[q] | {q}
-        return found
 
     def largest(self, level: int) -> int:
         """Return an upper bound on the absolute value of a candidate on a level."""
@@ -124,61 +108,47 @@ class FatTreePacking(OfListed):
         sizes = len({*self.nodes.tolist()})
         return 2e-3 + 2.5e-5 * sizes * max(self.tree.sizes) * len(self.tree.leaves[0])
 
-    @property
-    def start_prices(self) -> IntArray:
-        """Prices of hosts at which nobody gains: the largest value of a node."""
-        prices = np.zeros(self.num_rows, dtype=np.int64)
-        prices[: self.num_covers] = (-(-self.values // self.nodes)).max(initial=0)
-        return prices
-
     def first_prices(self, sub: Subproblem) -> tuple[FloatArray, tuple[float, ...]]:
         """Return prices at which a subproblem begins: one of all nodes."""
-        need = self._links if sub.level else None
-        return first_prices(self, sub, self.nodes, self._room(), need)
-
-    @cached_property
-    def _links(self) -> IntArray:
-        """How many links every request owns at least; 0 if it has no place."""
-        costs = Costs(self.tree, self.capacities, np.zeros_like(self.capacities), 1)
-        found = costs.least(self.shapes)
-        own = (found[self.shapes.of[n]].min(initial=NONE) % NONE for n in self.nodes.tolist())
-        return np.array([*own], dtype=np.int64)
+        fewest = [min((own[1] for own in self._needs[n]), default=0) for n in self.nodes.tolist()]
+        need = np.array(fewest) if sub.level else None
+        return first_prices(self, sub, self.nodes, self.capacities[self._leaves], need)
 
     def _room(self, placed: Sequence[Listed] = ()) -> int:
         """Return how many nodes a placement leaves free."""
-        return int(capacities_left(self, placed)[: self.num_covers].sum())
+        return int(capacities_left(self, placed)[self._leaves].sum())
 
     # the oracle
+
+    @cached_property
+    def _needs(self) -> dict[int, list[tuple[int, int, int]]]:
+        """By nodes of requests what `needs` yields."""
+        most = int(self.capacities[self._leaves].max())
+        return {n: [*needs(self.tree, n, most)] for n in sorted({*self.nodes.tolist()})}
 
     def price(self, row_prices: IntArray, query: Query) -> Priced:
         """Return the most that requests gain at some prices, or more, and some places."""
         best = np.full(len(self.requests), NO_VALUE, dtype=np.int64)
         columns: list[list[tuple[int, Listed]]] = [[] for _ in self.requests]
         per_link = query.weights[1] if len(query.weights) > 1 else 0
-        known: dict[object, tuple[Costs, Shapes, IntArray]] = {}
-        places: dict[object, list[tuple[int, tuple[int, ...]]]] = {}
-        told = set()
-        for q, request in enumerate(self.requests):
-            covers = frozenset((c.row, c.inside) for c in query.covers_of.get(q, ()))
-            alike, key = (covers, request.nodes), (covers, request.nodes if covers else 0)
-            if key not in known:
-                clock.check(self.deadline)
-                some = shapes_of(self.tree, request.nodes) if covers else self.shapes
-                costs = Costs(self.tree, self.capacities, row_prices, per_link, covers)
-                known[key] = costs, some, costs.least(some)
-            costs, some, least = known[key]
-            own, worth = some.of[request.nodes], query.weights[0] * request.value
-            if least[own].min(initial=NONE) < NONE:
-                best[q] = worth - least[own].min()
-            kind = self.first_of_kind[q], covers
-            if kind in told or best[q] < 0 or clock.now() >= self.deadline:
+        hosts, links, _ = (row_prices[own] for own in self.families.values())
+        free, up, _ = (self.capacities[own] for own in self.families.values())
+        of_nodes = np.cumsum([0, *np.sort(np.repeat(hosts, free))])
+        of_links = np.cumsum([0, *np.sort(links[up > 0] + per_link)])
+        for nodes, every in self._needs.items():
+            clock.check(self.deadline)
+            own = np.array([need for need in every if need[1] < len(of_links)]).reshape(-1, 3)
+            if nodes >= len(of_nodes) or not len(own):
                 continue
-            told.add(kind)
-            if alike not in places:
-                order = np.argsort(least[own], kind="stable")[:_SHAPES].tolist()
-                places[alike] = costs.places((some.every[own.start + k] for k in order), _STEPS)
-            found = places[alike][: query.per_request]
-            columns[q] = [(worth - cost, self.candidate(q, rows)) for cost, rows in found]
+            of_shape = of_links[own[:, 1]] + per_link * own[:, 2]
+            some = np.flatnonzero(self.nodes == nodes)
+            best[some] = query.weights[0] * self.values[some] - of_nodes[nodes] - of_shape.min()
+            firsts = {self.first_of_kind[q] for q in some[best[some] >= 0].tolist()}
+            rows = (self._place_for(nodes) if firsts else None) or ()
+            paid = int(row_prices[[*rows]].sum()) + per_link * self.tree.num_links(rows)
+            for q in firsts if rows else ():
+                gain = query.weights[0] * int(self.values[q]) - paid
+                columns[q].append((gain, self.candidate(q, rows)))
         return Priced(best, columns)
 
     def candidate(self, q: int, rows: tuple[int, ...]) -> Listed:
@@ -198,7 +168,7 @@ class FatTreePacking(OfListed):
         there, failed = {c.request_idx for c in kept}, set[int]()
         for q in order:
             nodes = self.requests[q].nodes
-            if q in there or nodes in failed or nodes > left[: self.num_covers].sum():
+            if q in there or nodes in failed or nodes > left[self._leaves].sum():
                 continue
             if clock.now() >= until:
                 break
@@ -230,13 +200,10 @@ class FatTreePacking(OfListed):
         return self.filled(found, waiting, until)
 
     def starts(self, deadline: float) -> Iterator[list[Listed]]:
-        """Yield placements by value, by value of a node, and by nodes; then knapsacks of nodes."""
-        each = self.values / self.nodes
-        for key in (self.values, each * 1e6 + self.nodes, self.nodes):
-            yield self.filled([], np.argsort(-key, kind="stable").tolist(), deadline)
+        """Yield a placement by value of a node, and some of knapsacks, until one starts that."""
+        yield self.filled([], np.argsort(-self.values / self.nodes).tolist(), deadline)
         rng = np.random.default_rng(0)
-        room = self._room()
-        most = self.values[knapsack(self.values, self.nodes, room)].sum()
+        most = self.values[knapsack(self.values, self.nodes, self._room())].sum()
         for _ in range(_KNAPSACKS):
             if clock.now() >= deadline:
                 return

@@ -46,64 +46,46 @@ class Shape(NamedTuple):
         return self.rest if self.alike * self.leaves + self.last == 1 else self.full
 
     @property
-    def ups(self) -> int:
-        """Links to spines that a place of it has at least."""
-
-        def plane(last: int) -> int:
-            few = 2 * min(self.leaves, last) if self.alike else 0
-            return self.alike * self.leaves + last if self.alike > 1 else few
-
-        return self.rest * plane(self.last + 1) + (self.common - self.rest) * plane(self.last)
-
-    @property
     def pods(self) -> list[tuple[int, bool]]:
         """By pod its full leaves, and whether it has the remainder leaf; the largest first."""
         each = [(self.leaves, False)] * self.alike
         return sorted([*each, (self.last, self.rest > 0)], reverse=True)
 
 
+def needs(tree: FatTree, nodes: int, most: int) -> Iterator[tuple[int, int, int]]:
+    """Yield by nodes on full leaves, `most` first, the links and links to spines of a place.
+
+    There are at least so many: as many leaves as possible are in one pod.
+    """
+    widest = max(map(len, tree.leaves))
+
+    def ups(leaves: int) -> int:
+        return min(leaves, 2 * max(0, leaves - widest))
+
+    for full in range(min(nodes, most), 0, -1):
+        count, rest = divmod(nodes, full)
+        common = full if count > 1 else rest
+        if count + (rest > 0) <= len(tree.sizes):
+            above = rest * ups(count + 1) + (common - rest) * ups(count)
+            yield full, count * common + rest, above
+
+
 def shapes(tree: FatTree, nodes: int) -> Iterator[Shape]:
     """Yield all shapes of a request: on the fewest pods first, on the fewest leaves first."""
+    most = max(map(len, tree.leaves))
     splits = [(n, *divmod(nodes, n)) for n in range(min(nodes, max(tree.sizes)), 0, -1)]
-    yield from (Shape(n, rest, 0, 0, full) for n, full, rest in splits)
+    every = [Shape(n, rest, 0, 0, full) for n, full, rest in splits]
     for n, full, rest in splits if tree.spines else ():
         # with a remainder leaf, the last of two pods may be the larger one
-        over = [Shape(n, rest, 1, own, full - own) for own in range(1, full // 2 + 1) if rest]
-        for leaves in range(full, 0, -1):
+        every += [Shape(n, rest, 1, own, full - own) for own in range(1, full // 2 + 1) if rest]
+        for leaves in range(min(full, most), 0, -1):
             alike, last = divmod(full, leaves)
             own = (alike, leaves, last) if last or rest else (alike - 1, leaves, leaves)
-            over.append(Shape(n, rest, *own))
-        yield from (shape for shape in over if 0 < shape.alike < len(tree.pods))
-
-
-class Shapes:
-    """Shapes of requests as arrays.
-
-    Attributes
-    ----------
-    every, of
-        The shapes, and by nodes of requests which are theirs.
-    groups
-        By nodes and switches of full leaves, and by nodes of the remainder leaf, their numbers.
-    numbers
-        By shape `alike`, `leaves` and `last`, shape ``(num_shapes, 3)``.
-    ups
-        The links to spines that a place has at least.
-    """
-
-    def __init__(self, by_nodes: Mapping[int, Iterable[Shape]]) -> None:
-        self.every = list[Shape]()
-        self.of: dict[int, slice] = {}
-        for nodes, own in by_nodes.items():
-            first = len(self.every)
-            self.every += own
-            self.of[nodes] = slice(first, len(self.every))
-        self.groups: dict[tuple[int, int], dict[int, list[int]]] = {}
-        for k, shape in enumerate(self.every):
-            of_full = self.groups.setdefault((shape.full, shape.common), {})
-            of_full.setdefault(shape.rest, []).append(k)
-        self.numbers = np.array(self.every, dtype=np.int64).reshape(-1, 5)[:, 2:]
-        self.ups = np.array([shape.ups for shape in self.every], dtype=np.int64)
+            every += [Shape(n, rest, *own)] if own[0] > 0 else []
+    for shape in every:
+        pods = shape.pods
+        if len(pods) <= len(tree.pods) and max(full + rest for full, rest in pods) <= most:
+            yield shape
 
 
 class TooManyStepsError(Exception):
@@ -123,31 +105,44 @@ class Room:
     Parameters
     ----------
     left
-        What is free of every row.
-    cost
-        By leaf what a node on it costs: cheap ones are tried first, then full ones.
+        What is free of every row. The fullest leaves are tried first, and the fullest pods.
     """
 
-    def __init__(self, tree: FatTree, left: IntArray, cost: IntArray | None = None) -> None:
-        host, links, ups = (left[own] for own in tree.families.values())
-        self._tree, self._hosts = tree, host.tolist()
+    def __init__(self, tree: FatTree, left: IntArray) -> None:
+        links, ups = (left[tree.families[name]] for name in ("links", "ups"))
+        self._tree, self._hosts = tree, left[tree.families["hosts"]].tolist()
         self._links = _masks(links, tree.switches)
         self._ups = _masks(ups, tree.spines)
-        price = np.zeros_like(host) if cost is None else np.where(host > 0, cost, 0)
-        self._leaves: list[list[int]] = [[] for _ in tree.pods]
-        for leaf in np.lexsort((host, price)).tolist():
-            self._leaves[tree.pod_of[leaf]].append(leaf)
-        starts = [own.start for own in tree.leaves]
-        order = np.lexsort([np.add.reduceat(own, starts) for own in (host, price)])
-        self._pods: list[int] = order.tolist()
+        self._leaves = [sorted(own, key=lambda leaf: self._hosts[leaf]) for own in tree.leaves]
+        free = [sum(self._hosts[own.start : own.stop]) for own in tree.leaves]
+        self._pods = sorted(range(len(free)), key=lambda pod: free[pod])
         self._steps = math.inf
+        self._fitting: dict[tuple[int, int], list[int]] = {}
 
-    def first(self, shape: Shape, steps: int) -> tuple[int, ...] | None:
-        """Return the first place of a shape; None if there is none after so many steps."""
-        self._steps = steps
-        with suppress(TooManyStepsError):
-            return next(self.places(shape), None)
+    def first(self, shapes: Iterable[Shape], steps: int) -> tuple[int, ...] | None:
+        """Return the first place of the first shape that has one.
+
+        None if none has one, or none that is found in so many steps.
+        """
+        for shape in shapes:
+            fitting = self._fitting_leaves(shape.full, shape.common)
+            if all(num >= full for num, (full, _) in zip(fitting, shape.pods, strict=False)):
+                self._steps = steps
+                with suppress(TooManyStepsError):
+                    for found in self.places(shape):
+                        return found
         return None
+
+    def _fitting_leaves(self, nodes: int, links: int) -> list[int]:
+        """Return how many leaves of a pod have so much free, those of most pods first."""
+        if (nodes, links) not in self._fitting:
+            fits = [
+                has >= nodes and up.bit_count() >= links
+                for has, up in zip(self._hosts, self._links, strict=True)
+            ]
+            found = (sum(fits[own.start : own.stop]) for own in self._tree.leaves)
+            self._fitting[nodes, links] = sorted(found, reverse=True)
+        return self._fitting[nodes, links]
 
     def places(self, shape: Shape) -> Iterator[tuple[int, ...]]:
         """Yield the rows of all places of a shape, each repeated by the amount."""
