@@ -27,7 +27,7 @@ from tiny_fattrees import (
     families,
     permutations,
     random_tree,
-    routed,
+    router,
 )
 from topoplace.certify.fattree.check import fault_of, joined, read_instance, require_routed
 from topoplace.certify.fattree.oracle import FatTreeOracle, oracle_of
@@ -109,7 +109,7 @@ def test_a_job_is_accepted_exactly_if_all_its_permutations_can_be_routed(nodes: 
                         for p, some in zip(own, sets, strict=True)
                     }
                     one = job._replace(spines=spines)
-                    can = all(routed(one, messages) for messages in permutations(one))
+                    can = all(map(router(one), permutations(one)))
                     assert one.accepted == can, one
                     seen[can] += 1
     assert seen[True] > nodes
@@ -164,7 +164,7 @@ def test_of_families_that_are_alike_one_is_there(sizes: tuple[int, ...]) -> None
 
 def test_more_links_than_nodes_are_refused_although_all_permutations_can_be_routed() -> None:
     job = Job((0, 0, 0), (1, 1, 1), tuple(map(frozenset, ({0, 1}, {0, 2}, {1, 2}))), {})
-    assert all(routed(job, messages) for messages in permutations(job))
+    assert all(map(router(job), permutations(job)))
     assert not job.accepted
 
 
@@ -172,7 +172,7 @@ def all_are_routed(job: Job) -> bool:
     """Return whether all permutations can be routed; more than that, if a job has many parts."""
     pods = len({*job.pods})
     within = "" if len(job.sizes) < 3 else "leaf" if pods < 3 else "pod"
-    return all(routed(job, messages, within) for messages in permutations(job, within))
+    return all(map(router(job, within), permutations(job, within)))
 
 
 @lru_cache(1 << 14)
