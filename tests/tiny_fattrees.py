@@ -6,6 +6,7 @@ import itertools
 import random
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import NamedTuple
 
 from topoplace.certify.fattree.check import fault_of, read_instance
@@ -187,11 +188,53 @@ class Job(NamedTuple):
         return fault_of(tree, range(tree.num_nodes), links) is None
 
 
-def routed(job: Job, messages: Iterable[Pair], within: str = "") -> bool:
-    """Return whether all messages can go at once, on each link one in each direction, by trying.
+Routed = Callable[[Iterable[Pair]], bool]
+"""Whether all of some messages can go at once."""
 
-    Of switches, and of spines, that nothing goes through yet and that the same parts of the job
-    have, only one is tried.
+
+def sharing(
+    own: Mapping[int, Collection[int]], above: Mapping[int, Routed], *, free: bool
+) -> Routed:
+    """Return a function: whether each message can have a thing that both its ends own, by trying.
+
+    No two messages from one end have the same thing, and no two to one end. Those that have a thing
+    must be able to go on above it. Messages that end where they begin may be free, and need none.
+    One with the fewest choices is next. Of things that are alike, and unused, only one is tried.
+    """
+    things = frozenset().union(*own.values())
+    kinds = {x: (*(x in some for some in own.values()), above.get(x)) for x in things}
+
+    def routed(messages: Iterable[Pair]) -> bool:
+        out, into = ({end: {*some} for end, some in own.items()} for _ in range(2))
+        having: dict[int, list[Pair]] = {x: [] for x in things}
+
+        def search(left: Sequence[Pair]) -> bool:
+            if not left:
+                return True
+            choices = {(a, b): out[a] & into[b] for a, b in left}
+            a, b = message = min(choices, key=lambda one: len(choices[one]))
+            rest = [*left]
+            rest.remove(message)
+            unused = {kinds[x]: x for x in choices[message] if not having[x]}
+            for x in (*filter(having.get, choices[message]), *unused.values()):
+                having[x].append(message)
+                if x not in above or above[x](having[x]):
+                    out[a].remove(x)
+                    into[b].remove(x)
+                    if search(rest):
+                        return True
+                    out[a].add(x)
+                    into[b].add(x)
+                having[x].pop()
+            return False
+
+        return search([(a, b) for a, b in messages if a != b or not free])
+
+    return routed
+
+
+def router(job: Job, within: str = "") -> Routed:
+    """Return a function: whether some messages can go at once, on each link one in each direction.
 
     Parameters
     ----------
@@ -199,75 +242,34 @@ def routed(job: Job, messages: Iterable[Pair], within: str = "") -> bool:
         Messages within a leaf need no links, and those within a pod none to spines. With "leaf",
         the former need links of their leaf nevertheless, with "pod" both need all links.
     """
-    pods, _, switches, spines = job
-    order = sorted(
-        (m for m in messages if within or m[0] != m[1]), key=lambda m: (pods[m[0]], pods[m[1]], m)
-    )
-    limited = {i for _, i in spines}
-    having = {
-        i: ([i in own for own in switches], {p: s for (p, k), s in spines.items() if k == i})
-        for own in switches
-        for i in own
-    }
-    used = Counter[tuple[int, ...]]()  # messages through a switch, and a spine
-    taken: set[tuple[object, ...]] = set()
 
-    def one_of_alike(found: Iterable[int], at: tuple[int, ...]) -> Iterator[int]:
-        seen = []
-        for k in found:
-            kind = having[k] if not at else [k in s for s in having[at[0]][1].values()]
-            if used[*at, k] or kind not in seen:
-                yield k
-            if not used[*at, k]:
-                seen.append(kind)
+    names = [*dict.fromkeys(job.pods)]
+    limited = {i for _, i in job.spines}
 
-    def ways(a: int, b: int) -> Iterator[tuple[tuple[int, ...], set[tuple[object, ...]]]]:
-        p, q = pods[a], pods[b]
-        for i in one_of_alike(switches[a] & switches[b], ()):
-            own = {("up", a, i), ("down", b, i)}
-            if i not in limited or (p == q and within != "pod"):
-                yield (i,), own
-                continue
-            above = having[i][1]
-            for j in one_of_alike(above.get(p, frozenset()) & above.get(q, frozenset()), (i,)):
-                yield (i, j), own | {("up", p, i, j), ("down", q, i, j)}
+    @cache  # what is above is the same for switches that are alike
+    def plane(*spines: frozenset[int]) -> Routed:
+        routed = cache(sharing(dict(zip(names, spines, strict=True)), {}, free=within != "pod"))
+        return lambda some: routed(tuple(sorted((job.pods[a], job.pods[b]) for a, b in some)))
 
-    def search(k: int) -> bool:
-        if k == len(order):
-            return True
-        for through, way in [*ways(*order[k])]:
-            if taken.isdisjoint(way):
-                taken.update(way)
-                used.update({through[:1], through})
-                if search(k + 1):
-                    return True
-                taken.difference_update(way)
-                used.subtract({through[:1], through})
-        return False
-
-    return search(0)
+    above = {i: plane(*(job.spines.get((p, i), frozenset()) for p in names)) for i in limited}
+    return sharing(dict(enumerate(job.switches)), above, free=not within)
 
 
 def cannot_be_routed(job: Job) -> bool:
     """Return whether a permutation is found that cannot be routed.
 
-    In each of them the nodes of two leaves, of three, or of all send to the one so many nodes
-    further on (of two pods, or three, where spines are named). At last some are random.
+    In each that is tried, the nodes of two leaves, of three, or of all send to the one so many
+    nodes further on (of two pods, or three, where spines are named).
     """
     parts: dict[int, list[int]] = {}
     for leaf, (pod, size) in enumerate(zip(job.pods, job.sizes, strict=True)):
         parts.setdefault(pod if job.spines else leaf, []).extend([leaf] * size)
-
-    def permutations() -> Iterator[Iterable[Pair]]:
-        few = (itertools.permutations(parts.values(), num) for num in (2, 3))
-        for some in (*itertools.chain(*few), parts.values()):
-            nodes = [leaf for part in some for leaf in part]
-            for shift in range(1, len(nodes)):
-                yield zip(nodes, nodes[shift:] + nodes[:shift], strict=True)
-        for seed in range(300):
-            yield zip(nodes, random.Random(seed).sample(nodes, len(nodes)), strict=True)
-
-    return any(not routed(job, messages) for messages in permutations())
+    few = (itertools.permutations(parts.values(), num) for num in (2, 3))
+    lists = ([*itertools.chain(*some)] for some in (*itertools.chain(*few), parts.values()))
+    shifted = (
+        zip(own, own[k:] + own[:k], strict=True) for own in lists for k in range(1, len(own))
+    )
+    return not all(map(router(job), shifted))
 
 
 def permutations(job: Job, within: str = "") -> Iterator[list[Pair]]:
