@@ -100,7 +100,7 @@ def test_check_prints_what_the_checker_reports(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     report = Report((Claim("nodes", True, "3 jobs"), Claim("links", False, "link 7 twice")))
-    monkeypatch.setattr("topoplace.front.documents.check_file", lambda path, instance: report)
+    monkeypatch.setattr("topoplace.front.checking.check_file", lambda path, instance: report)
     assert run(["check", "r.json", "--json"]) == ExitCode.CHECK_FAILED
     captured = capsys.readouterr()
     assert "FAILS  links: link 7 twice" in captured.err

@@ -21,17 +21,13 @@ import test_slurm_yaml
 from bending import bent
 from mistakes import lines_said
 from topoplace.errors import MAX_FAULTS, InputError
-from topoplace.formats import (
-    read_decisions,
-    read_kubernetes,
-    read_kubernetes_machine,
-    read_rfold,
-    read_slice_scenario,
-    read_slurm_jobs,
-    read_slurm_nodes,
-    read_slurm_topology,
-    read_topograph,
-)
+from topoplace.formats.decisions import read_decisions
+from topoplace.formats.kubernetes.snapshots import read_kubernetes, read_kubernetes_machine
+from topoplace.formats.slices import read_rfold, read_slice_scenario
+from topoplace.formats.slurm.jobs import read_slurm_jobs
+from topoplace.formats.slurm.nodes import read_slurm_nodes
+from topoplace.formats.slurm.topology import read_slurm_topology
+from topoplace.formats.topograph import read_topograph
 from topoplace.snapshot.machines import load_any, load_machine
 
 JUNK = [None, 0, -1, 1 << 70, 1.5, "", "a b", [], {}, [1], {"a": 1}, True, "n[1", "9" * 30]

@@ -11,7 +11,8 @@ from bending import bent
 from mistakes import MISTAKES, lines_said
 from real_files import real_file
 from topoplace.errors import InputError
-from topoplace.formats import read_cray_neighbours, read_swf, snapshot_of_swf
+from topoplace.formats.cray import read_cray_neighbours
+from topoplace.formats.swf import read_swf, snapshot_of_swf
 from topoplace.formats.yaml_text import parsed_text
 from topoplace.options import ConvertOptions
 from topoplace.snapshot.convert import converted

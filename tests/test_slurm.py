@@ -13,11 +13,12 @@ from mistakes import MISTAKES, lines_said
 from real_files import real_file
 from topoplace.cli import run
 from topoplace.errors import ExitCode, InputError
-from topoplace.formats import read_cray_neighbours, read_swf
+from topoplace.formats.cray import read_cray_neighbours
 from topoplace.formats.slurm.jobs import read_slurm_jobs
 from topoplace.formats.slurm.nodes import NodeUse, read_slurm_nodes, read_slurm_partitions
 from topoplace.formats.slurm.reservations import read_slurm_reservations
 from topoplace.formats.slurm.topology import read_slurm_topology
+from topoplace.formats.swf import read_swf
 from topoplace.machine.hostlist import expand_host_list
 from topoplace.options import ConvertOptions
 from topoplace.snapshot.convert import converted

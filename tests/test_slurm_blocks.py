@@ -11,7 +11,7 @@ from mistakes import lines_said
 from real_files import real_file
 from topoplace.cli import run
 from topoplace.errors import ExitCode, InputError
-from topoplace.formats import read_slurm_topology
+from topoplace.formats.slurm.topology import read_slurm_topology
 from topoplace.formats.slurm.topology_conf import topology_conf_of
 from topoplace.snapshot.convert import converted
 from topoplace.snapshot.hierarchy_state import hierarchy_of, hierarchy_written

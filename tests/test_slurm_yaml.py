@@ -13,7 +13,7 @@ from mistakes import MISTAKES, lines_said
 from test_slurm_options import NODE, NOW, PARTITION, entry, number
 from topoplace.cli import run
 from topoplace.errors import ExitCode, InputError
-from topoplace.formats import read_slurm_topology, topology_yaml_of
+from topoplace.formats.slurm.topology import read_slurm_topology, topology_yaml_of
 from topoplace.formats.yaml_text import parsed_text
 from topoplace.machine.hostlist import expand_host_list
 from topoplace.options import ConvertOptions

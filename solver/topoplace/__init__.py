@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from topoplace.errors import InputError as InputError
     from topoplace.errors import TopoplaceError as TopoplaceError
-    from topoplace.front.documents import check as check
-    from topoplace.front.documents import convert as convert
+    from topoplace.front.checking import check as check
+    from topoplace.front.converting import convert as convert
     from topoplace.front.documents import load as load
     from topoplace.front.documents import machines as machines
     from topoplace.front.documents import methods as methods
@@ -57,7 +57,9 @@ if TYPE_CHECKING:
 
 _NAMES = {
     "errors": ("InputError", "TopoplaceError"),
-    "front.documents": ("check", "convert", "load", "machines", "methods", "snapshots"),
+    "front.checking": ("check",),
+    "front.converting": ("convert",),
+    "front.documents": ("load", "machines", "methods", "snapshots"),
     "front.exporting": ("export",),
     "front.live": ("live_snapshot",),
     "front.mapping": ("map", "phase_time", "recognise"),

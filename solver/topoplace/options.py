@@ -1079,7 +1079,7 @@ class ConvertOptions:
 
 @dataclass(frozen=True)
 class Convert(ConvertOptions):
-    """The options of `topoplace.front.documents.convert`."""
+    """The options of `topoplace.front.converting.convert`."""
 
     file: File | None = argument("FILE", "The file to read; slurm: the topology.", default=None)
     from_format: str = option(

@@ -42,7 +42,7 @@ class Check(OfResult):
 @command
 def check(asked: Check) -> None:
     """Recompute every claim of RESULT from the instance inside; exit 0 only if all hold."""
-    report = front.documents.check_file(asked.result, asked.instance)
+    report = front.checking.check_file(asked.result, asked.instance)
     if report.sha256 is not None:
         say(f"sha256 of the instance inside: {report.sha256}")
     say(str(report))
@@ -106,7 +106,7 @@ def convert(asked: options.Convert, file: ConvertFile) -> None:
     require_writable(asked.file, output=output)
     if asked.from_format == "slurm":  # whose topology.conf names no cluster
         asked = replace(asked, name=_name(asked.name, output))
-    made = front.documents.converted(asked.file, asked.from_format, asked.to_format, asked)
+    made = front.converting.converted(asked.file, asked.from_format, asked.to_format, asked)
     _deliver("topoplace.convert/1", made, output)
 
 

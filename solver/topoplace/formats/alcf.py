@@ -10,7 +10,8 @@ from pathlib import Path
 
 from topoplace.errors import InputError, blamed_on, number_of
 from topoplace.formats.declared import table
-from topoplace.formats.text import SwfLog, lines_of, require_once
+from topoplace.formats.swf import SwfLog
+from topoplace.formats.text import lines_of, require_once
 from topoplace.snapshot.schema import Request
 
 LOG = table(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import re
 import xml.etree.ElementTree as ET
 from collections import Counter
@@ -41,11 +40,6 @@ _PORT = re.compile(r'\[\d+\](?:\[[^\]]*\])?\s*(?:\([^)]*\))?\s+"([SHR]-[^"]+)"\s
 _DESCRIBED = re.compile(r'#\s*(?:lid \d+ lmc \d+ )?"([^"]*)"')
 _NO_HOST = re.compile(r"Technologies|Aggregation Node|^\s*$", re.IGNORECASE)
 _MADE_SO = re.compile(r"^M[A-Z]+\d*;|:[A-Z]+\d\w*")
-
-
-def is_ibnetdiscover(text: str) -> bool:
-    """Return whether a text begins as the output of ibnetdiscover."""
-    return re.search(r'^(Switch|Ca)\s+\d+\s+"[SH]-', text, re.MULTILINE) is not None
 
 
 class _Fabric:
@@ -231,11 +225,6 @@ _CACHES = {"2": "l2", "3": "l3"}
 _INSIDE = ("package", "numa", "die", "l3", "l2")
 
 
-def is_hwloc(text: str) -> bool:
-    """Return whether a text begins as hwloc's XML."""
-    return re.search(r"<!DOCTYPE topology\b|<topology\b[^>]*>\s*<object\b", text) is not None
-
-
 def read_hwloc(path: File) -> HierarchyModel:
     """Read what ``lstopo --of xml`` writes: cores in caches, NUMA nodes and packages.
 
@@ -313,30 +302,6 @@ def _parting(columns: Mapping[str, Sequence[Hashable]]) -> dict[str, list[int]]:
 
 
 # ---- A node by its switch ------------------------------------------------------------------------
-
-_OF_DOCUMENTS = {
-    *("schema", "kind", "name", "shape", "wrap", "switches", "levels", "hosts", "cubes", "side"),
-    *("distances", "apiVersion", "metadata", "items"),
-}
-
-
-def is_node_switch(path: File) -> bool:
-    """Return whether a file is a JSON object of nodes, each with its switch or several of them."""
-    try:
-        raw = json.loads(read_bytes(path))
-    except (ValueError, RecursionError):
-        return False
-    return (
-        isinstance(raw, dict)
-        and len(raw) > 1
-        and not _OF_DOCUMENTS & raw.keys()
-        and (
-            all(isinstance(at, str) for at in raw.values())
-            or all(
-                isinstance(at, list) and all(isinstance(x, str) for x in at) for at in raw.values()
-            )
-        )
-    )
 
 
 def read_node_switch(path: File) -> HierarchyModel:

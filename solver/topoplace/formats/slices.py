@@ -109,11 +109,6 @@ class _Document(_Scenario):
     domains: dict[str, Any] | None = None
 
 
-def is_slice_scenario(raw: dict[str, Any]) -> bool:
-    """Tell whether a JSON object is a scenario: it has a pod, and no schema of ours."""
-    return isinstance(raw.get("pod"), dict) and "schema" not in raw
-
-
 def read_slice_scenario(path: str | Path) -> tuple[Snapshot, tuple[str, ...]]:
     """Read a scenario of slice-packer-torus: a pod, slices in use, and the slices that are wanted.
 

@@ -119,7 +119,7 @@ SOURCES = (
         "job logs (SWF)",
         "Lines of 18 fields, which `convert --from swf` and `replay` read. A replay holds no job: "
         "it starts jobs of all partitions on all nodes, and says how many that are.",
-        "text",
+        "swf",
         ("SWF",),
     ),
     Source(

@@ -1,9 +1,9 @@
 """The front door: what Python offers as `import topoplace as tp`, and what the commands call.
 
-`documents`, `exporting`, `live`, `placing`, `mapping`, `studies` and `replaying` have the
-functions, `writing` what files and the screen show of what they return. Their options are declared
-in `topoplace.options`. Each is imported when it is first used, so that the command
-line starts at once.
+`documents`, `checking`, `converting`, `exporting`, `live`, `placing`, `mapping`, `studies` and
+`replaying` have the functions, `writing` what files and the screen show of what they return. Their
+options are declared in `topoplace.options`. Each is imported when it is first used, so that the
+command line starts at once.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from topoplace.front import checking as checking
+    from topoplace.front import converting as converting
     from topoplace.front import documents as documents
     from topoplace.front import exporting as exporting
     from topoplace.front import live as live
@@ -23,7 +25,10 @@ if TYPE_CHECKING:
     from topoplace.front import studies as studies
     from topoplace.front import writing as writing
 
-_ROOMS = ("documents", "exporting", "live", "mapping", "placing", "replaying", "studies", "writing")
+_ROOMS = (
+    *("checking", "converting", "documents", "exporting", "live", "mapping", "placing"),
+    *("replaying", "studies", "writing"),
+)
 
 
 def __getattr__(name: str) -> Any:

@@ -10,24 +10,20 @@ from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
-from topoplace import kinds, options
-from topoplace.certify import check as certify
-from topoplace.certify.check import check_document
+from topoplace import kinds
 from topoplace.errors import InputError, unknown_name
 from topoplace.formats.text import name_of
 from topoplace.kinds import kind_named, known
 from topoplace.model import Machine, Model
-from topoplace.options import Audit, Place, Queue, Solve, Watched, names_of, takes
+from topoplace.options import Audit, Place, Queue, Solve, Watched, names_of
 from topoplace.result import Interference, Result
-from topoplace.result.base import Kept, Report
+from topoplace.result.base import Kept
 from topoplace.result.reading import Checkable
 from topoplace.result.several import Several
 from topoplace.snapshot.changes import request_of as request_of_fields
-from topoplace.snapshot.convert import Converted, converted
 from topoplace.snapshot.files import machine_names, read_bytes, snapshot_names
 from topoplace.snapshot.held import Choices
 from topoplace.snapshot.machines import is_machine, load_machine
-from topoplace.snapshot.reading import other_snapshot
 from topoplace.snapshot.schema import MappingInstance, Request, Snapshot, TreeObjective
 from topoplace.solving import Options
 from topoplace.solving import methods as registered
@@ -37,11 +33,7 @@ from topoplace.study.case import Document, File, State, load_checkable, load_doc
 __all__ = [
     "MAX_SEED",
     "Display",
-    "check",
-    "check_file",
     "choices_of",
-    "convert",
-    "converted",
     "load",
     "load_checkable",
     "machines",
@@ -143,45 +135,6 @@ def _held(found: State | Checkable) -> Loaded:
     return Model.of(found.snapshot) if isinstance(found, kinds.State) else found.instance
 
 
-def check(result: Kept | File | Document, instance: Any = None) -> Report:
-    """Recompute every claim of a result or frontier from the instance inside.
-
-    Parameters
-    ----------
-    instance
-        What the instance has to be: a `Model`, a snapshot, a mapping instance, a result with its
-        instance inside, or the file of one.
-
-    Returns
-    -------
-    Report
-        Its claims, and whether all hold (`holds`) and are verified here (`verified`).
-
-    Raises
-    ------
-    InputError
-        If what is given is no result.
-    """
-    found = result if isinstance(result, Kept) else load(result)
-    if not isinstance(found, Kept):
-        raise InputError("a result", field="result", found=type(found).__name__)
-    if instance is None:
-        return check_document(found)
-    told = str(instance) if isinstance(instance, str | Path) else "the instance given"
-    held = load(instance) if isinstance(instance, str | Path | Mapping) else instance
-    wanted = getattr(held, "instance", held.snapshot if isinstance(held, Model) else held)
-    if not isinstance(wanted, Snapshot | MappingInstance):
-        expected = "a model, a snapshot, a mapping instance, a result, or the file of one"
-        raise InputError(expected, field="instance", found=type(held).__name__)
-    return certify.check_of(found, wanted, told)
-
-
-def check_file(path: File, instance: File | None = None) -> Report:
-    """Check a result file, and whether it is of an instance, also one that another tool wrote."""
-    other = None if instance is None else other_snapshot(instance)
-    return certify.check_file(path, instance if other is None else other)
-
-
 def request_of(given: str | Path) -> Request:
     """Return a request from the text of its fields in JSON, or from a file of such a text."""
     text = read_bytes(given).decode(errors="replace") if isinstance(given, Path) else given
@@ -216,19 +169,6 @@ def methods(problem: str | None = None) -> dict[str, str]:
     if problem is None:
         return {f"{kind} {name}": x for kind in known() for name, x in methods(kind).items()}
     return {name: method.summary for name, method in registered(kind_named(problem).name).items()}
-
-
-@takes(options.Convert)
-def convert(asked: options.Convert) -> Converted:
-    """Turn a file of another tool into a snapshot or a machine, or a machine into such a file.
-
-    Returns
-    -------
-    Converted
-        Its `document`, which is a snapshot, a machine or a text; printed, it is the `notes` on how
-        it was made. `save` writes it into a file.
-    """
-    return converted(asked.file, asked.from_format, asked.to_format, asked)
 
 
 def model_of(instance: Instance, objective: TreeObjective | None = None) -> Model:

@@ -13,7 +13,7 @@ from topoplace import options
 from topoplace.errors import InputError
 from topoplace.formats.declared import Use
 from topoplace.formats.kubernetes.fields import KINDS
-from topoplace.front.documents import converted
+from topoplace.front.converting import converted
 from topoplace.model import Model
 from topoplace.options import ConvertOptions, takes
 from topoplace.snapshot.convert import Converted

@@ -9,7 +9,7 @@ from pathlib import Path
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from topoplace.errors import InputError, blamed_on, number_of
-from topoplace.formats import read_cray_neighbours, read_swf, snapshot_of_swf
+from topoplace.formats.cray import read_cray_neighbours
 from topoplace.formats.fabrics import read_hwloc, read_ibnetdiscover, read_node_switch
 from topoplace.formats.kubernetes.snapshots import read_kubernetes, read_kubernetes_machine
 from topoplace.formats.simulators import read_codes, read_sst
@@ -18,6 +18,7 @@ from topoplace.formats.slurm.folder import SlurmFiles, read_slurm_cluster, slurm
 from topoplace.formats.slurm.nodes import read_slurm_nodes
 from topoplace.formats.slurm.topology import read_slurm_topology, topology_yaml_of
 from topoplace.formats.slurm.topology_conf import topology_conf_of
+from topoplace.formats.swf import read_swf, snapshot_of_swf
 from topoplace.formats.text import name_of
 from topoplace.formats.topograph import read_topograph
 from topoplace.kinds import kind_named, kind_of_machine

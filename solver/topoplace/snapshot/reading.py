@@ -7,36 +7,30 @@ comes here first.
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from topoplace.errors import InputError, visible
-from topoplace.formats.fabrics import (
+from topoplace.formats.beginnings import (
     is_hwloc,
     is_ibnetdiscover,
+    is_kubernetes,
     is_node_switch,
-    read_hwloc,
-    read_ibnetdiscover,
-    read_node_switch,
+    is_slice_scenario,
+    is_topograph,
+    is_topology_conf,
+    is_topology_yaml,
+    may_have_pod,
 )
-from topoplace.formats.kubernetes.snapshots import read_kubernetes, read_kubernetes_machine
-from topoplace.formats.slices import is_slice_scenario, read_slice_scenario
-from topoplace.formats.slurm.folder import read_slurm_cluster, slurm_files
-from topoplace.formats.slurm.topology import is_topology_yaml, read_slurm_topology
-from topoplace.formats.slurm.topology_conf import is_topology_conf
-from topoplace.formats.text import first_said, name_of
-from topoplace.formats.topograph import read_topograph
+from topoplace.formats.text import name_of
+from topoplace.kinds import loaded
 from topoplace.snapshot.files import STDIN, beginning_of, parse_object, read_bytes
 from topoplace.snapshot.schema import MachineModel, Snapshot
 
 File = str | Path
 log = logging.getLogger("topoplace")
-
-_KUBERNETES = re.compile(r"(apiVersion|kind|items|metadata)\s*:")
-_KUBERNETES_JSON = re.compile(r'"apiVersion"\s*:')
-_POD = re.compile(r'"pod"\s*:')
-_TOPOGRAPH = re.compile(r"(switches|blocks)\s*:")
 
 _YAML = (".yaml", ".yml")
 
@@ -47,13 +41,6 @@ def parted(source: File) -> tuple[File, str | None]:
     if Path(source).exists() or not path or not (path == STDIN or Path(path).exists()):
         return source, None
     return path, part or None
-
-
-def is_kubernetes(text: str) -> bool:
-    """Return whether a text begins as an object or a list of Kubernetes, in JSON or YAML."""
-    if text.lstrip().startswith("{"):
-        return _KUBERNETES_JSON.search(text) is not None
-    return _KUBERNETES.match(first_said(text)) is not None
 
 
 def other_machine(path: File, part: str | None = None) -> MachineModel | None:
@@ -73,24 +60,32 @@ def other_machine(path: File, part: str | None = None) -> MachineModel | None:
     for looks_so, read in _MACHINES:
         if looks_so(beginning):
             return read(path, part)
+    found: MachineModel | None = None
     if beginning.lstrip().startswith("{") and is_node_switch(path):
-        return read_node_switch(path)
-    return None if part is None else _slurm_machine(path, part)
+        found = _read("fabrics:read_node_switch", path)
+    elif part is not None:
+        found = _slurm_machine(path, part)
+    return found
 
 
-def _slurm_machine(path: File, part: str | None) -> MachineModel:
-    return read_slurm_topology(path, part)
+def _read(name: str, *given: Any) -> Any:
+    """Return what a reader of `topoplace.formats`, which is imported now, makes of a file."""
+    return loaded(f"topoplace.formats.{name}")(*given)
 
+
+_slurm_machine = partial(_read, "slurm.topology:read_slurm_topology")
 
 _MACHINES: tuple[tuple[Callable[[str], bool], Callable[[File, str | None], MachineModel]], ...] = (
-    (is_kubernetes, read_kubernetes_machine),
-    (lambda text: _TOPOGRAPH.match(first_said(text)) is not None, read_topograph),
-    (is_ibnetdiscover, lambda path, _: read_ibnetdiscover(path)[0]),
-    (is_hwloc, lambda path, _: read_hwloc(path)),
+    (is_kubernetes, partial(_read, "kubernetes.snapshots:read_kubernetes_machine")),
+    (is_topograph, partial(_read, "topograph:read_topograph")),
+    (is_ibnetdiscover, lambda path, _: _read("fabrics:read_ibnetdiscover", path)[0]),
+    (is_hwloc, lambda path, _: _read("fabrics:read_hwloc", path)),
     (is_topology_conf, _slurm_machine),
     (is_topology_yaml, _slurm_machine),
 )
 """How files begin, and what reads them, with the part that is meant, as machines."""
+
+_slurm_files = partial(_read, "slurm.folder:slurm_files")
 
 
 def other_snapshot(source: File) -> Snapshot | None:
@@ -107,16 +102,17 @@ def other_snapshot(source: File) -> Snapshot | None:
     """
     path, part = parted(source)
     if Path(path).is_dir():
-        files = slurm_files(path, part)
+        files = _slurm_files(path, part)
         if files is None:
             expected = "a file, or a folder with topology.conf and squeue.json or nodes.txt"
             raise InputError(expected, file=str(path), found="a folder without them")
-        return _noted(*read_slurm_cluster(files, name_of(Path(path).resolve())))
+        name = name_of(Path(path).resolve())
+        return _noted(*_read("slurm.folder:read_slurm_cluster", files, name))
     beginning = beginning_of(path)
     if is_kubernetes(beginning):
-        return _noted(*read_kubernetes(path, part))
-    if _POD.search(beginning) and is_slice_scenario(parse_object(read_bytes(path), str(path))):
-        return _noted(*read_slice_scenario(path))
+        return _noted(*_read("kubernetes.snapshots:read_kubernetes", path, part))
+    if may_have_pod(beginning) and is_slice_scenario(parse_object(read_bytes(path), str(path))):
+        return _noted(*_read("slices:read_slice_scenario", path))
     if part is not None:
         expected = "a folder of Slurm or objects of Kubernetes before the colon"
         raise InputError(expected, file=str(path), value=part)
@@ -133,7 +129,7 @@ def is_other_snapshot(source: File) -> bool:
     """Return whether `other_snapshot` reads a path as Slurm's folder or objects of Kubernetes."""
     path = Path(parted(source)[0])
     if path.is_dir():
-        return slurm_files(path) is not None
+        return _slurm_files(path) is not None
     return is_kubernetes(beginning_of(path))
 
 

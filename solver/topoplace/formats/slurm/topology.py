@@ -13,6 +13,7 @@ import yaml
 from pydantic import BeforeValidator, ConfigDict, Field, RootModel
 
 from topoplace.errors import UNSEEN, InputError, blamed_on
+from topoplace.formats.beginnings import is_topology_yaml
 from topoplace.formats.slurm.blocks import (
     NODE,
     Block,
@@ -28,7 +29,7 @@ from topoplace.formats.slurm.torus import (
     ring_of,
     torus_of_regions,
 )
-from topoplace.formats.text import first_said, name_of, text_of
+from topoplace.formats.text import name_of, text_of
 from topoplace.formats.yaml_text import YamlModel, only_document
 from topoplace.kinds import kind_of_machine
 from topoplace.machine.hostlist import count_hosts, expand_host_list, format_host_list
@@ -171,14 +172,6 @@ class _Choice:
     idx: int
     topology: _Topology
     unit: str | None
-
-
-_YAML = re.compile(r"(%YAML|\[|-\s)")
-
-
-def is_topology_yaml(text: str) -> bool:
-    """Tell whether a text begins as a topology.yaml: as a list."""
-    return _YAML.match(first_said(text)) is not None
 
 
 @dataclass(frozen=True)

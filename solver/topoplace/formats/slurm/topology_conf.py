@@ -15,7 +15,7 @@ from topoplace.formats.slurm.blocks import (
     blocks_of_machine,
     machine_of_blocks,
 )
-from topoplace.formats.text import first_said, integer, require_once
+from topoplace.formats.text import integer, require_once
 from topoplace.kinds import kind_of_machine
 from topoplace.machine.hostlist import count_hosts, expand_host_list
 from topoplace.snapshot.hierarchy_state import hierarchy_of
@@ -23,14 +23,8 @@ from topoplace.snapshot.schema import HierarchyModel, MachineModel, SwitchModel,
 
 # A value ends at a blank; one left empty must not take the next key for its value.
 _SETTING = re.compile(r'\s*([A-Za-z]\w*)\s*=[ \t]*(?:"([^"]*)"|(?!\w+\s*=)(\S*))(?=\s|$)')
-_CONF = re.compile(r"(SwitchName|BlockName|BlockSizes|AggregatedBlock)\s*=", re.IGNORECASE)
 _OF_BLOCKS = {"blockname", "blocksizes", "aggregatedblock"}
 _SOURCE = "a Slurm topology.conf"
-
-
-def is_topology_conf(text: str) -> bool:
-    """Tell whether a text begins as a topology.conf, or as what scontrol show topology prints."""
-    return _CONF.match(first_said(text)) is not None
 
 
 def topology_of_text(text: str, name: str) -> TreeModel | HierarchyModel:

@@ -22,7 +22,7 @@ import numpy as np
 from topoplace.errors import InputError
 from topoplace.formats.alcf import is_alcf, read_alcf
 from topoplace.formats.slices import is_rfold, rfold_jobs
-from topoplace.formats.text import SwfLog, read_swf
+from topoplace.formats.swf import SwfLog, read_swf
 from topoplace.kinds import kind_named
 from topoplace.machine import Prism
 from topoplace.placement.switches.cost import runtime
