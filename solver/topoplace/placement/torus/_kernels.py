@@ -119,12 +119,16 @@ def fold(
     num_footprints, num_lines = row.shape
     sums = np.empty(depths.shape[0], np.int32)
     here, lines = np.zeros(num_lines, row.dtype), np.arange(num_lines)
+    of_first = np.empty(num_lines, ahead.dtype)
     num = 1
     for f in range(num_footprints):
         was_alive, deepest[f] = deepest[f] > 0, 0
         if f == 0:
             for line in range(num_lines):
-                if line > 0 and (alone[line] == alone[line - 1]).all():
+                alike = line > 0
+                for z in range(alone.shape[1]):
+                    alike = alike and alone[line, z] == alone[line - 1, z]
+                if alike:
                     row[f, line] = row[f, line - 1]
                 else:
                     row[f, line] = add_row(alone[line], depths, tops, sums, num)
@@ -139,7 +143,9 @@ def fold(
                 continue
             at, part = ahead[d], row[smaller[f, k]]
             if wraps[d] and extents[f, d] == shape[d]:
-                at = np.where(coords[d] == 0, at, -1)
+                for line in range(num_lines):
+                    of_first[line] = at[line] if coords[d, line] == 0 else -1
+                at = of_first
             num = meet(part, part, at, depths, tops, sums, num, row[f] if k == 0 else here)
             if k == 1:
                 num = meet(row[f], here, lines, depths, tops, sums, num, row[f])
