@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from topoplace.front.mapping import phase_time as phase_time
     from topoplace.front.mapping import recognise as recognise
     from topoplace.front.placing import place as place
-    from topoplace.front.placing import frontier as frontier
-    from topoplace.front.placing import optima as optima
-    from topoplace.front.placing import repack as repack
+    from topoplace.front.trading import frontier as frontier
+    from topoplace.front.trading import optima as optima
+    from topoplace.front.repacking import repack as repack
     from topoplace.front.studies import audit as audit
     from topoplace.front.studies import batch as batch
     from topoplace.front.studies import compare as compare
@@ -63,8 +63,10 @@ _NAMES = {
     "front.exporting": ("export",),
     "front.live": ("live_snapshot",),
     "front.mapping": ("map", "phase_time", "recognise"),
-    "front.placing": ("frontier", "optima", "place", "repack"),
+    "front.placing": ("place",),
+    "front.repacking": ("repack",),
     "front.studies": ("audit", "batch", "compare", "whatif"),
+    "front.trading": ("frontier", "optima"),
     "mapping.allocated": ("topology",),
     "mapping.parallelism": ("Transformer", "parallelism"),
     "model": (

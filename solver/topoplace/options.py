@@ -429,7 +429,7 @@ PARETO = option(
 
 @dataclass(frozen=True)
 class Frontier(Placing):
-    """The options of `topoplace.front.placing.frontier`."""
+    """The options of `topoplace.front.trading.frontier`."""
 
     levels: Sequence[str] = again(PARETO, default=("nodes", "shape"))
 
@@ -451,7 +451,7 @@ MOST = option("N", "Find up to N placements that are as good as any, and prove i
 
 @dataclass(frozen=True)
 class Optima(Placing):
-    """The options of `topoplace.front.placing.optima`."""
+    """The options of `topoplace.front.trading.optima`."""
 
     most: int = again(MOST, default=10)
     _: KW_ONLY
@@ -461,7 +461,7 @@ class Optima(Placing):
 
 @dataclass(frozen=True)
 class Repack(OfSnapshot):
-    """The options of `topoplace.front.placing.repack`."""
+    """The options of `topoplace.front.repacking.repack`."""
 
     instance: Instance = again(
         INSTANCE,

@@ -91,11 +91,11 @@ def place(asked: options.Place, several: Several, files: PlaceFiles) -> None:
             shared = {name: getattr(asked, name) for name in own} | {"callback": watch}
             if several.pareto is not None:
                 label = "frontier"
-                found = front.placing.frontier(levels=several.pareto, **shared)
+                found = front.trading.frontier(levels=several.pareto, **shared)
             else:
                 label, levels = "optima", several.levels or ()
                 shared |= {"levels": levels, "distinct": several.distinct}
-                found = front.placing.optima(most=several.most or 0, **shared)
+                found = front.trading.optima(most=several.most or 0, **shared)
     front.writing.write(found, **written, rank_files=files.rank_files)
     names = {"picture": "png", "host lists": "hostlist", "csv": "csv", "stderr": "stderr"}
     said = {told: getattr(files, name) for told, name in names.items()}
@@ -120,7 +120,7 @@ def repack(asked: options.Repack, files: RepackFiles) -> None:
     if some == (asked.defragment is not None):
         raise InputError("--start or --defragment", found="both" if some else "neither")
     with shown() as watch:
-        found = front.placing.repack(**vars(replace(asked, callback=watch)))
+        found = front.repacking.repack(**vars(replace(asked, callback=watch)))
     front.writing.write(found, **vars(files))
     label = "result" if asked.defragment is None else "frontier"
     end_with(found, {label: files.output, "picture": files.png})

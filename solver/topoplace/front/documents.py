@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from topoplace import kinds
 from topoplace.errors import InputError, unknown_name
@@ -19,7 +19,6 @@ from topoplace.options import Audit, Place, Queue, Solve, Watched, names_of
 from topoplace.result import Interference, Result
 from topoplace.result.base import Kept
 from topoplace.result.reading import Checkable
-from topoplace.result.several import Several
 from topoplace.snapshot.changes import request_of as request_of_fields
 from topoplace.snapshot.files import machine_names, read_bytes, snapshot_names
 from topoplace.snapshot.held import Choices
@@ -29,6 +28,9 @@ from topoplace.solving import Options
 from topoplace.solving import methods as registered
 from topoplace.solving.outcome import Display, Progress
 from topoplace.study.case import Document, File, State, load_checkable, load_document
+
+if TYPE_CHECKING:
+    from topoplace.result.several import Several
 
 __all__ = [
     "MAX_SEED",
@@ -98,7 +100,7 @@ def watched(options: Options, asked: Watched) -> Iterator[Options]:
 
 
 Instance = Model | Snapshot | File | Document
-Loaded = Model | Machine | MappingInstance | Result[Any, Any, Any] | Several
+Loaded: TypeAlias = "Model | Machine | MappingInstance | Result[Any, Any, Any] | Several"
 
 
 def load(source: File | Document) -> Loaded:

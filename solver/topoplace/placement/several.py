@@ -16,7 +16,8 @@ from topoplace.packing.optima import Alternatives, all_optima
 from topoplace.packing.problem import PackingProblem
 from topoplace.packing.search import Found
 from topoplace.placement.engine import Packed, packed
-from topoplace.result.several import FRONTIER_SCHEMA, OPTIMA_SCHEMA, Frontier, Optima
+from topoplace.result.base import FRONTIER_SCHEMA, OPTIMA_SCHEMA
+from topoplace.result.several import Frontier, Optima
 from topoplace.snapshot.machines import AnyState
 from topoplace.solving import Incumbent, Options, Outcome
 from topoplace.solving.solve import (

@@ -30,6 +30,8 @@ SolutionType = TypeVar("SolutionType")
 InstanceType = TypeVar("InstanceType")
 
 RESULT_SCHEMA: Literal["topoplace.result/4"] = "topoplace.result/4"
+FRONTIER_SCHEMA: Literal["topoplace.frontier/1"] = "topoplace.frontier/1"
+OPTIMA_SCHEMA: Literal["topoplace.optima/1"] = "topoplace.optima/1"
 
 
 class Status(StrEnum):

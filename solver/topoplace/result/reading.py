@@ -2,33 +2,37 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from topoplace.errors import InputError
-from topoplace.kinds import kind_named, known
-from topoplace.result.base import RESULT_SCHEMA, Result
-from topoplace.result.several import FRONTIER_SCHEMA, OPTIMA_SCHEMA, Frontier, Optima
+from topoplace.kinds import Ref, kind_named, known, loaded
+from topoplace.result.base import FRONTIER_SCHEMA, OPTIMA_SCHEMA, RESULT_SCHEMA, Result
 from topoplace.snapshot.files import parse_document, parse_object
 from topoplace.snapshot.schema import SNAPSHOT_SCHEMA, MappingInstance, Snapshot
 
+if TYPE_CHECKING:
+    from topoplace.result.several import Frontier, Optima
+
 AnyResult = Result[Any, Any, Any]
 AnyInstance = Snapshot | MappingInstance
+Checkable: TypeAlias = "AnyResult | Frontier | Optima"
 
+_SEVERAL: dict[str, Ref] = {
+    FRONTIER_SCHEMA: "topoplace.result.several:Frontier",
+    OPTIMA_SCHEMA: "topoplace.result.several:Optima",
+}
 
-Checkable = AnyResult | Frontier | Optima
-
-CHECKABLE = (RESULT_SCHEMA, FRONTIER_SCHEMA, OPTIMA_SCHEMA)
+CHECKABLE = (RESULT_SCHEMA, *_SEVERAL)
 """Schemas of the documents that `check` takes."""
 
 
 def parse_checkable(text: bytes, file: str) -> Checkable:
     """Return the result, the frontier or the optima that a text is."""
     schema = parse_object(text, file).get("schema")
-    if schema == FRONTIER_SCHEMA:
-        return parse_document(text, Frontier, FRONTIER_SCHEMA, file)
-    if schema == OPTIMA_SCHEMA:
-        return parse_document(text, Optima, OPTIMA_SCHEMA, file)
-    return parse_result(text, file)
+    if schema not in _SEVERAL:
+        return parse_result(text, file)
+    model: type[Frontier | Optima] = loaded(_SEVERAL[schema])
+    return parse_document(text, model, schema, file)
 
 
 def parse_result(text: bytes, file: str) -> AnyResult:

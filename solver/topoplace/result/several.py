@@ -31,9 +31,6 @@ from topoplace.snapshot.schema import DefragmentInstance, Model, Name, Seconds, 
 if TYPE_CHECKING:
     from topoplace.result.placement import CubesResult, HierarchyResult, PlacementResult
 
-FRONTIER_SCHEMA: Literal["topoplace.frontier/1"] = "topoplace.frontier/1"
-OPTIMA_SCHEMA: Literal["topoplace.optima/1"] = "topoplace.optima/1"
-
 
 class NamedLevel(Model):
     """A level of the problem."""

@@ -11,20 +11,22 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from operator import attrgetter
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from topoplace import clock
 from topoplace.errors import InputError, unknown_name
 from topoplace.interrupts import ended_in_time, heeded
 from topoplace.kinds import State, kind_named
 from topoplace.result import RESULT_SCHEMA, Proof, Status
-from topoplace.result.several import Optima
 from topoplace.snapshot.free import free_of
 from topoplace.snapshot.held import facts_of
 from topoplace.snapshot.schema import Order, Snapshot, TreeObjective
 from topoplace.solving.outcome import WATCH_SECONDS, Bound, Incumbent, Number, Outcome, gap_of
 from topoplace.solving.registry import Method, Options, method_of
 from topoplace.version import __version__
+
+if TYPE_CHECKING:
+    from topoplace.result.several import Optima
 
 
 class Problem(Protocol):

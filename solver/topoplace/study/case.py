@@ -8,12 +8,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from topoplace import kinds
 from topoplace.errors import InputError, blamed_on
 from topoplace.kinds import kind_named, kind_of_schema, known
-from topoplace.mapping.problem import MappingProblem
 from topoplace.result import RESULT_SCHEMA, Result
 from topoplace.result.base import Kept
 from topoplace.result.reading import (
@@ -25,7 +24,6 @@ from topoplace.result.reading import (
     parse_instance,
     parse_result,
 )
-from topoplace.result.several import Several
 from topoplace.snapshot.files import ForeignError, parse_object, read_bytes
 from topoplace.snapshot.held import AS_IS, Choices
 from topoplace.snapshot.machines import AnyState, prepare_any, resolve_machine
@@ -35,7 +33,10 @@ from topoplace.snapshot.schema import SNAPSHOT_SCHEMA, Snapshot, TreeObjective
 from topoplace.solving import Options
 from topoplace.solving.solve import Problem, frame_of, problem_of
 
-State = AnyState | MappingProblem
+if TYPE_CHECKING:
+    from topoplace.mapping.problem import MappingProblem
+
+State: TypeAlias = "AnyState | MappingProblem"
 File = str | Path
 Document = Mapping[str, Any]
 Source = File | Document | AnyInstance | AnyResult
@@ -151,7 +152,8 @@ def load_case(
     document = source if isinstance(source, Result) else load_document(source, objective)
     if not isinstance(document, Kept):
         return Case(_chosen(document, objective, choices))
-    if isinstance(document, Several) or any(getattr(v, "required", None) for v in document.levels):
+    is_open = any(getattr(level, "required", None) for level in document.levels)
+    if is_open or not isinstance(document, Result):
         expected = "an instance, or a result whose levels are solved one after the other"
         raise InputError(expected, file=str(source) if isinstance(source, File) else None)
     with blamed_on(str(source) if isinstance(source, File) else "document"):
