@@ -8,8 +8,7 @@ True
 
 from __future__ import annotations
 
-import importlib
-
+from topoplace.importing import imported
 from topoplace.version import __version__ as __version__
 
 TYPE_CHECKING = False  # typing is not imported: until `__main__` runs, Ctrl-C shows a traceback
@@ -88,7 +87,7 @@ __all__ = ["__version__", *_PLACES]  # noqa: PLE0604 - names of the table above
 def __getattr__(name: str) -> Any:
     if name not in _PLACES:
         raise AttributeError(f"module 'topoplace' has no attribute {name!r}")
-    found = globals()[name] = getattr(importlib.import_module(f"topoplace.{_PLACES[name]}"), name)
+    found = globals()[name] = getattr(imported(f"topoplace.{_PLACES[name]}"), name)
     return found
 
 

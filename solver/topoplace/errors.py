@@ -258,7 +258,7 @@ They steer a terminal or hide what a line says: no name has them, and none is pr
 """
 
 _ESCAPED = {
-    code: repr(chr(code))[1:-1] for code in range(0x206A) if re.match(f"[{UNSEEN}]", chr(code))
+    ord(one): repr(one)[1:-1] for one in re.findall(f"[{UNSEEN}]", "".join(map(chr, range(0x206A))))
 }
 """How a line shows them; a line feed in a name would make two lines."""
 

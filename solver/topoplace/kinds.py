@@ -8,7 +8,6 @@ it runs, and the checker loads no solver.
 
 from __future__ import annotations
 
-import importlib
 import importlib.metadata
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ from functools import cache
 from typing import Any
 
 from topoplace.errors import InputError, unknown_name
+from topoplace.importing import imported
 
 Ref = str
 """What is imported when it is first used, as ``module:name``."""
@@ -169,7 +169,7 @@ class Kind:
 def loaded(ref: Ref) -> Any:
     """Return what ``module:name`` stands for."""
     module, _, name = ref.partition(":")
-    return getattr(importlib.import_module(module), name)
+    return getattr(imported(module), name)
 
 
 class State:
@@ -244,8 +244,13 @@ def kind_named(name: str) -> Kind:
 
 
 def placing() -> Iterator[Kind]:
-    """Return the kinds that place the queue of a snapshot."""
-    return (kind for kind in known().values() if kind.machine is not None)
+    """Yield the kinds that place the queue of a snapshot.
+
+    Those of other packages come last: they are looked for only if none before is the one wanted.
+    """
+    yield from (kind for kind in shipped().values() if kind.machine is not None)
+    others = [kind for name, kind in known().items() if name not in _SHIPPED]
+    yield from (kind for kind in others if kind.machine is not None)
 
 
 def kind_of_schema(schema: str) -> Kind:

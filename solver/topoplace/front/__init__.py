@@ -8,7 +8,7 @@ first used, so that the command line starts at once.
 
 from __future__ import annotations
 
-import importlib
+from topoplace.importing import imported
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,4 +36,4 @@ _ROOMS = (
 def __getattr__(name: str) -> Any:
     if name not in _ROOMS:
         raise AttributeError(f"module 'topoplace.front' has no attribute {name!r}")
-    return importlib.import_module(f"topoplace.front.{name}")
+    return imported(f"topoplace.front.{name}")

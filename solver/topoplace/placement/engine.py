@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from topoplace.errors import InputError
+from topoplace.importing import imported
 from topoplace.kinds import kind_named
 from topoplace.packing.budget import LATER_WORK, Budget
 from topoplace.packing.excluding import PlaceOf
@@ -45,7 +45,7 @@ class Packed:
 
 def packed(problem: Problem) -> Packed:
     """Return a problem as a packing, as its method `exact` makes it."""
-    module = importlib.import_module(kind_named(problem.kind).methods["exact"][0])
+    module = imported(kind_named(problem.kind).methods["exact"][0])
     found: Packed = module.packed(problem)
     return found
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from topoplace import clock
 from topoplace.errors import unknown_name
+from topoplace.importing import imported
 from topoplace.kinds import kind_named
 from topoplace.result import Interference
 from topoplace.solving.outcome import Bound, Incumbent, Number, Outcome, Watch
@@ -166,7 +166,7 @@ def method_of(problem: str, name: str) -> Method:
         If there is no such method.
     """
     if (problem, name) not in _METHODS and name in kind_named(problem).methods:
-        importlib.import_module(kind_named(problem).methods[name][0])
+        imported(kind_named(problem).methods[name][0])
     if (problem, name) not in _METHODS:
         known = method_names(problem)
         raise unknown_name(name, known, field="method")
