@@ -22,7 +22,7 @@ ALLOWED_CIRCLES = (
 )
 """Circles that there still are, and why. The list only shrinks: no circle is added to it."""
 
-MOST_INSIDE_FUNCTIONS = 56
+MOST_INSIDE_FUNCTIONS = 53
 """Imports inside functions; the number only shrinks."""
 
 FORBIDDEN = {

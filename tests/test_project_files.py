@@ -221,8 +221,8 @@ def test_the_checker_loads_what_it_shares_and_no_more() -> None:
     assert snapshot == {f"snapshot.{name}" for name in shared}
     rooms = {name.split(".")[0] for name in ours}
     assert rooms == {
-        *("certify", "errors", "kinds", "machine", "rescue", "result", "shown", "snapshot"),
-        *("types", "version"),
+        *("certify", "errors", "importing", "kinds", "machine", "rescue", "result", "shown"),
+        *("snapshot", "types", "version"),
     }
 
 
@@ -239,5 +239,46 @@ def test_a_check_loads_the_checker_of_its_kind_alone(tmp_path: Path) -> None:
         check=True,
     )
     loaded = done.stdout.split()
-    assert len(loaded) <= 60, loaded  # four of them are documents that several results may hold
+    assert len(loaded) <= 56, loaded
+    assert "topoplace.result.several" not in loaded
     assert "topoplace.certify.torus.check" not in loaded
+
+
+OF_ROOMS = {  # what a place loads of them, if anything; of the command also what it shows
+    "formats": {"formats", "formats.beginnings", "formats.text"},
+    "certify": set[str](),
+    "explicit": set[str](),
+    "front": {"front", "front.documents", "front.placing"},
+}
+
+
+@pytest.mark.parametrize("machine", ["torus:4x4x4", "hierarchy:2x4x4"])
+@pytest.mark.parametrize("by_command", [False, True], ids=["python", "command"])
+def test_a_place_loads_what_it_needs(machine: str, by_command: bool, tmp_path: Path) -> None:
+    """Not readers of other tools' files, the checker, or what moves jobs: that is slow to load."""
+    model = topoplace.Model(machine)
+    model.add_request("a", 8)
+    model.add_request("b", 16)
+    model.save(tmp_path / "now.json")
+    run = "from topoplace.cli import run; run(['place', sys.argv[1]])"
+    if not by_command:
+        run = "import topoplace as tp; tp.place(tp.load(sys.argv[1]))"
+    program = f"import sys; {run}; print(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", program, tmp_path / "now.json"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    loaded = set(done.stdout.splitlines()[-1].split())
+    assert not {"matplotlib", "pandas", "scipy.linalg", "scipy.optimize"} & loaded
+    ours = {name.removeprefix("topoplace.") for name in loaded if name.startswith("topoplace.")}
+    for room, most in OF_ROOMS.items():
+        shown = {"front.writing"} if by_command and room == "front" else set()
+        assert {name for name in ours if name.split(".")[0] == room} <= most | shown
+    others = ("placement.repack.problem", "placement.several", "result.several")
+    others += ("snapshot.convert", "study.external.trial")
+    assert not {*others} & ours
+    if not by_command:
+        assert len(ours) <= 150
+        assert not {"mapping.problem", "report.summary"} & ours

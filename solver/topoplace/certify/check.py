@@ -22,11 +22,10 @@ from topoplace.certify.report import (
     is_settled,
 )
 from topoplace.errors import InputError
-from topoplace.kinds import kind_named, loaded
+from topoplace.kinds import Ref, kind_named, loaded
 from topoplace.result import Interference, Proof, Result
-from topoplace.result.base import Claim, Kept, Report
+from topoplace.result.base import FRONTIER_SCHEMA, OPTIMA_SCHEMA, Claim, Kept, Report
 from topoplace.result.reading import CHECKABLE, AnyResult, parse_checkable, parse_instance
-from topoplace.result.several import Frontier, Optima
 from topoplace.snapshot.files import parse_object, read_bytes
 from topoplace.snapshot.normal import differences, sha256_of
 from topoplace.snapshot.schema import MappingInstance, Snapshot
@@ -82,6 +81,13 @@ def _instance_in(source: str | Path | Snapshot | MappingInstance) -> Any:
     return instance
 
 
+_FOLLOWED: dict[str, Ref] = {
+    FRONTIER_SCHEMA: "topoplace.certify.frontier:follow_frontier",
+    OPTIMA_SCHEMA: "topoplace.certify.optima:follow_optima",
+}
+"""What follows the claims of documents of several placements, by their schemas."""
+
+
 def check_document(result: Kept) -> Report:
     """Check all claims of a result of any problem, of a frontier, or of all optima.
 
@@ -92,15 +98,13 @@ def check_document(result: Kept) -> Report:
         followed further.
     """
     claims = Claims()
-    if isinstance(result, Frontier):
-        loaded("topoplace.certify.frontier:follow_frontier")(result, claims)
-    elif isinstance(result, Optima):
-        loaded("topoplace.certify.optima:follow_optima")(result, claims)
-    else:
-        assert isinstance(result, Result)
+    document: Any = result
+    if isinstance(result, Result):
         _follow(_problem_of(result), result, claims)
+    else:
+        loaded(_FOLLOWED[document.schema_version])(document, claims)
     try:
-        return Report(tuple(claims), sha256_of(result.instance))
+        return Report(tuple(claims), sha256_of(document.instance))
     except InputError:
         return Report(tuple(claims))
 
