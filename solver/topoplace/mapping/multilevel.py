@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from topoplace import clock
-from topoplace.kernels import num_cores
 from topoplace.mapping import _partitioner
 from topoplace.mapping.graph import rows_of
 from topoplace.mapping.mapped import mapped_by
@@ -65,11 +64,12 @@ def is_available(problem: MappingProblem) -> bool:
 
 
 def multilevel(
-    problem: MappingProblem, seed: int, stop: float, *, onto: bool = False
+    problem: MappingProblem, seed: int, stop: float, *, onto: bool = False, threads: int = 1
 ) -> IntArray | None:
     """Return the router of every task by partitions; None if time is too short.
 
-    Routers may get more objects of other loads than 1 than they have room for.
+    Routers may get more objects of other loads than 1 than they have room for. With one thread, the
+    seed decides what is found unless time is over.
 
     The clock must not show `stop` before there was time for one level. Trees and hierarchies are
     divided level by level, the top first: each domain among those below it, with their room as
@@ -79,12 +79,13 @@ def multilevel(
     """
     machine, room = problem.machine, problem.room
     if machine.levels is not None:
-        return _divided(problem, seed, stop, domains=machine.levels.domain_of, room=room)
+        domains = machine.levels.domain_of
+        return _divided(problem, seed, stop, threads, domains=domains, room=room)
     torus = machine.torus
     if onto and torus is not None and len(problem.nodes) == machine.num_nodes <= MOST_TARGETS:
         routers = np.arange(machine.num_routers)
         hops = machine.hops(routers[:, None], routers[None, :])
-        return _divided(problem, seed, stop, hops=hops, room=room)
+        return _divided(problem, seed, stop, threads, hops=hops, room=room)
     needed, num = math.ceil(problem.total_load / (FULL * problem.cap)), len(problem.nodes)
     parts = np.arange(needed if needed < NEARLY_ALL * num else num)
     domains = np.stack([parts, np.zeros_like(parts)])
@@ -92,7 +93,7 @@ def multilevel(
     left = stop - clock.now()
     placing = min(PLACING * left, PLACING_SECONDS * len(parts))
     until = stop - placing
-    at = _divided(problem, seed, until, domains=domains, room=room)
+    at = _divided(problem, seed, until, threads, domains=domains, room=room)
     if at is None:
         return None
     limit = None if left > clock.ENDLESS else min(placing, max(1e-3, stop - clock.now()))
@@ -115,11 +116,10 @@ def _between(problem: MappingProblem, at: IntArray, num: int) -> GraphApplicatio
     return GraphApplication(num_tasks=num, bytes=rows.weight.tolist(), **ends)
 
 
-def _divided(problem: MappingProblem, seed: int, stop: float, **given: IntArray) -> IntArray | None:
-    """Return the leaf of every task by a process of its own, given what to divide them among.
-
-    It has all cores if there is a limit to its time, and one if it must find the same each time.
-    """
+def _divided(
+    problem: MappingProblem, seed: int, stop: float, threads: int, **given: IntArray
+) -> IntArray | None:
+    """Return the leaf of every task by a process of its own, given what to divide them among."""
     rows = problem.guide
     once, onto = rows.owner < rows.other, "hops" in given
     preset = _preset(problem, stop - clock.now(), onto=onto)
@@ -133,7 +133,7 @@ def _divided(problem: MappingProblem, seed: int, stop: float, **given: IntArray)
             "size": problem.loads,
             "seed": seed,
             "seconds": (PART if not onto else preset != BEST) * (stop - clock.now()),
-            "threads": 1 if stop - clock.now() > clock.ENDLESS else num_cores(),
+            "threads": threads,
             "preset": preset,
         }
         np.savez(folder / "problem.npz", **(every | given))

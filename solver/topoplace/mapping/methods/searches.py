@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from topoplace import clock
+from topoplace.kernels import num_cores
 from topoplace.mapping.growing import grow_mapping
 from topoplace.mapping.halving import SECONDS, SPARE, halve_mapping
 from topoplace.mapping.local_search import COLD, HOT, Annealing, improve, state_arrays
@@ -148,7 +149,9 @@ def _construct(keeper: Keeper, proxy: MappingProblem) -> None:
     if is_available(problem) and not keeper.done:
         until = clock.now() + MULTILEVEL_SHARE * keeper.left
         with ThreadPoolExecutor(1) as pool:
-            partitions = pool.submit(multilevel, proxy, options.seed, until)
+            # all cores find a better one in little time, one the same each time
+            threads = 1 if options.time_limit is None else num_cores()
+            partitions = pool.submit(multilevel, proxy, options.seed, until, threads=threads)
             made = halving * size < keeper.left
             if made:  # on the other core: better than partitions that end late
                 keeper.offer(halve_mapping(proxy, seed=options.seed, stop=until), "bisection")
@@ -172,12 +175,16 @@ def _refine(keeper: Keeper, proxy: MappingProblem) -> None:
     search.cool(0.0, 0.0, DOWNHILL_SHARE)
     search.offer()
     until = clock.now() + max(0.0, PARTITIONS_SHARE - search.spent()) * keeper.left
-    for turn in range(1, PARTITIONS):
+
+    def part(turn: int, threads: int = 1) -> IntArray | None:
         own, onto = keeper.options.seed + turn, turn % 2 == 1
-        found = None if keeper.done else multilevel(proxy, own, until, onto=onto)
-        if found is None:
-            break
-        keeper.offer(found, MULTILEVEL)
+        return None if keeper.done else multilevel(proxy, own, until, onto=onto, threads=threads)
+
+    with ThreadPoolExecutor(num_cores()) as pool:  # as before, then one on each core
+        first = part(1, 1 if keeper.options.time_limit is None else num_cores())
+        for found in itertools.chain([first], pool.map(part, range(2, PARTITIONS))):
+            if found is not None:
+                keeper.offer(found, MULTILEVEL)
     search.resume(state_arrays(proxy, proxy.pools.first[keeper.routers]))
     search.least, search.best = search.cost, search.state.cell.copy()
     mild = search.mildest(HOT * unit, COLD * unit, search.spent() + MILD_SHARE)

@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from topoplace import clock
+from topoplace.kernels import num_cores
 from topoplace.mapping.halving import SECONDS, halve
 from topoplace.mapping.local_search import (
     COLD,
@@ -114,9 +115,11 @@ def partitions(keeper: Keeper) -> list[IntArray | None]:
     """
     problem, found = keeper.problem, []
     tried = is_available(problem) and keeper.left > FEWEST_SECONDS
+    threads = 1 if keeper.options.time_limit is None else num_cores()
     for turn, onto in enumerate((True, False) if tried else ()):
         until = clock.now() + PARTITIONS_SHARE * keeper.left
-        routers = multilevel(problem, keeper.options.seed + turn, until, onto=onto)
+        seed = keeper.options.seed + turn
+        routers = multilevel(problem, seed, until, onto=onto, threads=threads)
         if routers is not None:
             found.append(settled(problem, routers, stop=keeper.deadline))
     return found
