@@ -416,7 +416,7 @@ def is_right(document: Any) -> bool:
     snapshot = Snapshot.model_validate(document["instance"])
     own = read_instance(snapshot)
     wanted = {request.id: request for request in own.queue}
-    nodes, links = set(own.nodes), set(own.links)
+    nodes, links = set(own.nodes), {*np.flatnonzero(own.left).tolist()}
     value = used = 0
     for placed in document["solution"]["placements"]:
         mine, rows = {*numbers(placed["nodes"])}, {*own.tree.rows(placed["links"], "links")}

@@ -119,10 +119,9 @@ def best(snapshot: Snapshot) -> tuple[int, int]:
 def outcomes(snapshot: Snapshot) -> set[tuple[int, int]]:
     """Return the value and the links, negated, of all placements on no more links than needed."""
     instance = read_instance(snapshot)
-    tree, free = instance.tree, instance.links
+    tree, left = instance.tree, Counter(dict(enumerate(instance.left.tolist())))
     hosts = instance.left[: len(tree.sizes)].tolist()
-    left = Counter(dict(enumerate(hosts)))
-    left.update(free)
+    free = {row for row in range(len(hosts), tree.num_rows) if left[row]}
     own = {
         nodes: places(tree, hosts, free, nodes) for nodes in {one.nodes for one in instance.queue}
     }

@@ -30,19 +30,12 @@ _OF_JOBS, _OF_REQUESTS = _OF_BOTH | {"ends"}, _OF_BOTH | {"priority", "walltime"
 
 @dataclass(frozen=True)
 class Instance:
-    """A snapshot: which nodes and links are free, and who waits."""
+    """A snapshot: which nodes are free, what is free of every row, and who waits."""
 
     tree: FatTree
     nodes: frozenset[int]
-    links: frozenset[int]
+    left: IntArray
     queue: tuple[Request, ...]
-
-    @cached_property
-    def left(self) -> IntArray:
-        """What is free of every row: the nodes of a leaf, or a link."""
-        found = np.bincount(leaf_of(self.tree, self.nodes), minlength=self.tree.num_rows)
-        found[[*self.links]] = 1
-        return found
 
 
 def read_instance(snapshot: Snapshot) -> Instance:
@@ -71,8 +64,10 @@ def read_instance(snapshot: Snapshot) -> Instance:
             raise RefusedError(f"{one.id} wants more nodes than there are")
         queue.append(Request(one.id, value_of(one, snapshot.value)[0], one.nodes))
     taken += tree.rows(model.missing, "missing")
-    links = frozenset(range(len(tree.sizes), tree.num_rows)) - {*taken}
-    return Instance(tree, free, links, tuple(queue))
+    left = np.bincount(leaf_of(tree, free), minlength=tree.num_rows)
+    left[len(tree.sizes) :] = 1
+    left[taken] = 0
+    return Instance(tree, free, left, tuple(queue))
 
 
 def leaf_of(tree: FatTree, nodes: Iterable[int]) -> list[int]:
@@ -189,7 +184,7 @@ class FatTreePlacements(Packings[FatTreeResult]):
     def _exclusive(self, places: Places) -> str:
         nodes = [node for own, _ in places.values() for node in own]
         links = [link for _, own in places.values() for link in own]
-        if not ({*nodes} <= self._instance.nodes and {*links} <= self._instance.links):
+        if not ({*nodes} <= self._instance.nodes and self._instance.left[links].all()):
             raise RefusedError("a node or a link is not free")
         if len({*nodes}) < len(nodes) or len({*links}) < len(links):
             raise RefusedError("two jobs have a node or a link")

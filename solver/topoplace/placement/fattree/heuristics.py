@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 
@@ -21,24 +21,6 @@ STEPS = 3000
 """After so many steps the search of a place of one shape ends: it may be there nevertheless."""
 
 
-@register("fattree", "first-fit")
-def first_fit(state: FatTreeState, options: Options) -> Outcome:
-    """Place requests in queue order, in any shape."""
-    return _in_turn(state, options, shapes)
-
-
-@register("fattree", "jigsaw")
-def jigsaw(state: FatTreeState, options: Options) -> Outcome:
-    """Place requests in queue order; those of several pods have whole leaves, and one rest."""
-    return _in_turn(state, options, whole_leaves)
-
-
-@register("fattree", "laas")
-def laas(state: FatTreeState, options: Options) -> Outcome:
-    """Place requests in queue order; those of several pods are rounded up to whole leaves."""
-    return _in_turn(state, options, _rounded)
-
-
 def whole_leaves(tree: FatTree, nodes: int) -> Iterator[Shape]:
     """Yield the shapes of one pod, and those of several on whole leaves but one."""
     return (s for s in shapes(tree, nodes) if not s.alike or s.full == max(tree.sizes))
@@ -51,7 +33,8 @@ def _rounded(tree: FatTree, nodes: int) -> Iterator[Shape]:
     yield from (s for s in whole_leaves(tree, -(-nodes // size) * size) if s.alike)
 
 
-def _in_turn(state: FatTreeState, options: Options, rule: Rule) -> Outcome:
+def _in_turn(rule: Rule, state: FatTreeState, options: Options) -> Outcome:
+    """Place requests in queue order, in the shapes of a rule."""
     tree, left = state.tree, state.left.copy()
 
     def place(q: int) -> Listed | None:
@@ -67,6 +50,10 @@ def _in_turn(state: FatTreeState, options: Options, rule: Rule) -> Outcome:
         return Listed(q, found, (request.value, -tree.num_links(found)))
 
     return in_turn(len(state.requests), options, place)
+
+
+for _name, _rule in (("first-fit", shapes), ("jigsaw", whole_leaves), ("laas", _rounded)):
+    register("fattree", _name)(partial(_in_turn, _rule))
 
 
 @lru_cache(1024)

@@ -110,7 +110,7 @@ class FatTreePacking(OfListed):
 
     def first_prices(self, sub: Subproblem) -> tuple[FloatArray, tuple[float, ...]]:
         """Return prices at which a subproblem begins: one of all nodes."""
-        fewest = [min((own[1] for own in self._needs[n]), default=0) for n in self.nodes.tolist()]
+        fewest = [min(self._needs[n], default=(0, 0))[0] for n in self.nodes.tolist()]
         need = np.array(fewest) if sub.level else None
         return first_prices(self, sub, self.nodes, self.capacities[self._leaves], need)
 
@@ -121,7 +121,7 @@ class FatTreePacking(OfListed):
     # the oracle
 
     @cached_property
-    def _needs(self) -> dict[int, list[tuple[int, int, int]]]:
+    def _needs(self) -> dict[int, list[tuple[int, int]]]:
         """By nodes of requests what `needs` yields."""
         most = int(self.capacities[self._leaves].max())
         return {n: [*needs(self.tree, n, most)] for n in sorted({*self.nodes.tolist()})}
@@ -137,12 +137,11 @@ class FatTreePacking(OfListed):
         of_links = np.cumsum([0, *np.sort(links[up > 0] + per_link)])
         for nodes, every in self._needs.items():
             clock.check(self.deadline)
-            own = np.array([need for need in every if need[1] < len(of_links)]).reshape(-1, 3)
-            if nodes >= len(of_nodes) or not len(own):
+            costs = [of_links[k] + per_link * ups for k, ups in every if k < len(of_links)]
+            if nodes >= len(of_nodes) or not costs:
                 continue
-            of_shape = of_links[own[:, 1]] + per_link * own[:, 2]
             some = np.flatnonzero(self.nodes == nodes)
-            best[some] = query.weights[0] * self.values[some] - of_nodes[nodes] - of_shape.min()
+            best[some] = query.weights[0] * self.values[some] - of_nodes[nodes] - min(costs)
             firsts = {self.first_of_kind[q] for q in some[best[some] >= 0].tolist()}
             rows = (self._place_for(nodes) if firsts else None) or ()
             paid = int(row_prices[[*rows]].sum()) + per_link * self.tree.num_links(rows)

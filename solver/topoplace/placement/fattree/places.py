@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import reduce
+from functools import cache, reduce
 from itertools import combinations, islice, product
 from operator import and_
 from typing import NamedTuple
@@ -52,10 +52,10 @@ class Shape(NamedTuple):
         return sorted([*each, (self.last, self.rest > 0)], reverse=True)
 
 
-def needs(tree: FatTree, nodes: int, most: int) -> Iterator[tuple[int, int, int]]:
-    """Yield by nodes on full leaves, `most` first, the links and links to spines of a place.
+def needs(tree: FatTree, nodes: int, most: int) -> Iterator[tuple[int, int]]:
+    """Yield how many links of leaves, and links to spines, places have at least.
 
-    There are at least so many: as many leaves as possible are in one pod.
+    Full leaves have at most `most` nodes. As many leaves as possible are in one pod.
     """
     widest = max(map(len, tree.leaves))
 
@@ -66,8 +66,7 @@ def needs(tree: FatTree, nodes: int, most: int) -> Iterator[tuple[int, int, int]
         count, rest = divmod(nodes, full)
         common = full if count > 1 else rest
         if count + (rest > 0) <= len(tree.sizes):
-            above = rest * ups(count + 1) + (common - rest) * ups(count)
-            yield full, count * common + rest, above
+            yield count * common + rest, rest * ups(count + 1) + (common - rest) * ups(count)
 
 
 def shapes(tree: FatTree, nodes: int) -> Iterator[Shape]:
@@ -117,7 +116,7 @@ class Room:
         free = [sum(self._hosts[own.start : own.stop]) for own in tree.leaves]
         self._pods = sorted(range(len(free)), key=lambda pod: free[pod])
         self._steps = math.inf
-        self._fitting: dict[tuple[int, int], list[int]] = {}
+        self._fitting = cache(self._fitting_leaves)
 
     def first(self, shapes: Iterable[Shape], steps: int) -> tuple[int, ...] | None:
         """Return the first place of the first shape that has one.
@@ -125,7 +124,7 @@ class Room:
         None if none has one, or none that is found in so many steps.
         """
         for shape in shapes:
-            fitting = self._fitting_leaves(shape.full, shape.common)
+            fitting = self._fitting(shape.full, shape.common)
             if all(num >= full for num, (full, _) in zip(fitting, shape.pods, strict=False)):
                 self._steps = steps
                 with suppress(TooManyStepsError):
@@ -135,14 +134,11 @@ class Room:
 
     def _fitting_leaves(self, nodes: int, links: int) -> list[int]:
         """Return how many leaves of a pod have so much free, those of most pods first."""
-        if (nodes, links) not in self._fitting:
-            fits = [
-                has >= nodes and up.bit_count() >= links
-                for has, up in zip(self._hosts, self._links, strict=True)
-            ]
-            found = (sum(fits[own.start : own.stop]) for own in self._tree.leaves)
-            self._fitting[nodes, links] = sorted(found, reverse=True)
-        return self._fitting[nodes, links]
+        fits = [
+            has >= nodes and up.bit_count() >= links
+            for has, up in zip(self._hosts, self._links, strict=True)
+        ]
+        return sorted((sum(fits[own.start : own.stop]) for own in self._tree.leaves), reverse=True)
 
     def places(self, shape: Shape) -> Iterator[tuple[int, ...]]:
         """Yield the rows of all places of a shape, each repeated by the amount."""
