@@ -36,7 +36,9 @@ from topoplace.solving.solve import Problem, frame_of, problem_of
 if TYPE_CHECKING:
     from topoplace.mapping.problem import MappingProblem
 
-State: TypeAlias = "AnyState | MappingProblem"
+    State: TypeAlias = AnyState | MappingProblem
+else:
+    State = Any  # a placement does without the module of mappings
 File = str | Path
 Document = Mapping[str, Any]
 Source = File | Document | AnyInstance | AnyResult
