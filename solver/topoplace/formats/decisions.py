@@ -419,7 +419,8 @@ def _of_slurm(line: SlurmLine) -> Decision:
     )
     prepare_hierarchy(snapshot)
     if request.parts and _before(line.slurm, (25, 5)):
-        value = f"{line.request.segment}, which does not divide {line.request.nodes} nodes"
+        nodes = number_of(line.request.nodes, "node")
+        value = f"{line.request.segment}, which does not divide {nodes}"
         refused = LeftOut(request=request.id, option="--segment", value=value, certain=True)
         snapshot = snapshot.model_copy(update={"left_out": [refused]})
     outcome = _outcome_of(line, "nodes", f"{len(line.chosen or [])}")

@@ -29,7 +29,7 @@ CHECKABLE = (RESULT_SCHEMA, *_SEVERAL)
 def parse_checkable(text: bytes, file: str) -> Checkable:
     """Return the result, the frontier or the optima that a text is."""
     schema = parse_object(text, file).get("schema")
-    if schema not in _SEVERAL:
+    if not isinstance(schema, str) or schema not in _SEVERAL:
         return parse_result(text, file)
     model: type[Frontier | Optima] = loaded(_SEVERAL[schema])
     return parse_document(text, model, schema, file)
