@@ -129,7 +129,23 @@ def by_kaffpa(problem: MappingProblem, seed: int) -> Numbers | None:
 
 def by_library(problem: MappingProblem, seed: int) -> Numbers | None:
     """Return the routers of Mt-KaHyPar alone, without a search after it."""
-    return multilevel.multilevel(problem, seed, math.inf, onto=True)
+    torus, graph = problem.machine.torus, problem.graph
+    if torus is None:
+        return multilevel.multilevel(problem, seed, math.inf)
+    library: Any = importlib.import_module("mtkahypar")
+    engine = library.initialize(1)
+    library.set_seed(seed)
+    context = engine.context_from_preset(library.PresetType.QUALITY)
+    num, tasks = torus.num_nodes, problem.num_tasks
+    spare = problem.tasks_per_node * num / tasks - 1
+    context.set_partitioning_parameters(num, spare, library.Objective.CUT)
+    context.logging = False
+    routers = np.arange(num)
+    links = np.argwhere(np.triu(problem.machine.hops(routers[:, None], routers) == 1)).tolist()
+    target = engine.create_target_graph(context, num, len(links), links, [1] * len(links))
+    pairs = np.stack([graph.sources, graph.targets], axis=1).tolist()
+    own = engine.create_graph(context, tasks, len(pairs), pairs, [1] * tasks, graph.bytes.tolist())
+    return np.array(own.map_onto_graph(target, context).get_partition(), dtype=np.int64)
 
 
 def by_method(name: str, limit: float | None = None) -> Callable[[MappingProblem, int], Numbers]:

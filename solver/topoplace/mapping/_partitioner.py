@@ -7,7 +7,6 @@ writes what it reads.
 from __future__ import annotations
 
 import importlib
-import math
 import sys
 import time
 from collections import deque
@@ -32,9 +31,8 @@ class Part(NamedTuple):
     weight: Numbers
 
 
-WORTH, CYCLE = 1e-3, 0.6
-"""Part of the cost that a cycle of improvement has to save for there to be another, and about how
-long that takes, in times of what was before it."""
+WORTH = 1e-3
+"""Part of the cost that a cycle of improvement has to save for there to be another."""
 
 
 class Partitioner:
@@ -72,35 +70,34 @@ class Partitioner:
             found = np.array(graph.partition(context).get_partition(), dtype=np.int64)
         return within(part, found, rooms)
 
-    def onto(self, part: Part, hops: Numbers, room: int) -> Iterator[Numbers]:
-        """Yield the router of every task, each time with fewer bytes x hops.
+    def improved(self, part: Part, at: Numbers, hops: Numbers, rooms: Numbers) -> Iterator[Numbers]:
+        """Yield the router of every task, each time with fewer bytes x hops than before.
 
-        After the first time the library coarsens the tasks anew, keeping together what is on one
-        router, and improves their routers, until it is not worth it or there is no time for more.
+        The library coarsens the tasks, keeping together what is on one router, and improves their
+        routers, until it is not worth it or there is no time for more. `hops` are between all
+        routers, shape ``(num_routers, num_routers)``.
         """
-        num, routers = len(part.tasks), len(hops)
-        links = np.argwhere(np.triu(hops == 1)).T
+        routers, links = len(hops), np.argwhere(np.triu(hops)).T
         context = self._engine.context_from_preset(self._preset)
-        spare = room * routers / float(part.size.sum()) - 1
-        context.set_partitioning_parameters(routers, spare, self._library.Objective.CUT)
+        context.set_partitioning_parameters(routers, 0.0, self._library.Objective.CUT)
+        context.set_individual_target_block_weights(np.minimum(rooms, part.size.sum()).tolist())
         context.logging = False
         pairs, ways = (list(zip(*ends.tolist(), strict=True)) for ends in (part.ends, links))
-        target = self._engine.create_target_graph(
-            context, routers, len(ways), ways, [1] * len(ways)
-        )
-        own = num, len(pairs), pairs, part.size.tolist(), part.weight.tolist()
-        before, began = math.inf, time.monotonic()
-        mapped = self._engine.create_graph(context, *own).map_onto_graph(target, context)
-        while True:
-            found = np.array(mapped.get_partition(), dtype=np.int64)
-            cost = int(hops[found[part.ends[0]], found[part.ends[1]]] @ part.weight)
-            now = time.monotonic()
-            if cost < before:
-                yield within(part, found, np.full(routers, room))
-            if cost > (1 - WORTH) * before or now + CYCLE * (now - began) > self._end:
-                break
-            before, began = cost, now
+        lengths = hops[tuple(links)].tolist()
+        target = self._engine.create_target_graph(context, routers, len(ways), ways, lengths)
+        own = len(part.tasks), len(pairs), pairs, part.size.tolist(), part.weight.tolist()
+        graph = self._engine.create_graph(context, *own)
+        mapped = graph.create_partitioned_hypergraph(context, routers, at.tolist())
+        before = int(hops[tuple(at[part.ends])] @ part.weight)
+        while (began := time.monotonic()) < self._end:
             mapped.improve_mapping(target, context, 1)
+            found = within(part, np.array(mapped.get_partition(), dtype=np.int64), rooms)
+            cost = int(hops[tuple(found[part.ends])] @ part.weight)
+            if cost < before:
+                yield found
+            if cost > (1 - WORTH) * before or 2 * time.monotonic() - began > self._end:
+                break
+            before = cost
 
 
 def banded(part: Part) -> Numbers:
@@ -171,8 +168,8 @@ def main(folder: Path) -> None:
     given = np.load(folder / "problem.npz")
     limits = int(given["seed"]), float(given["seconds"]), int(given["threads"])
     partitioner = Partitioner(str(given["preset"]), *limits)
-    if "hops" in given:
-        every = partitioner.onto(whole(given, 1), given["hops"], int(given["room"][0]))
+    if "at" in given:
+        every = partitioner.improved(whole(given, 1), given["at"], given["hops"], given["room"])
     else:
         every = iter([leaves_of(given, partitioner)])
     for found in every:

@@ -28,11 +28,13 @@ PRESETS = {BEST: 3.5e-6, "DEFAULT": 8e-7}
 """The library's presets, and the seconds that each takes per task and pair, and for each doubling
 of the number of parts, on graphs without neighbourhoods (applications like OpenAtom of other sizes
 than the shipped ones); others take a tenth. DEFAULT takes as long where domains have few parts,
-and its partitions cost 10 % more; what it puts on routers at once it improves in the time left,
-where annealing after it has too little."""
+and its partitions cost 10 % more."""
 
-NEAR, ONTO = 0.1, 3.0
-"""That tenth, and how many times as long parts take that are put on routers at once."""
+NEAR = 0.1
+"""That tenth."""
+
+CYCLE = 2.0
+"""Most time of a cycle of improvement on routers, in times of the partition before it."""
 
 FEWEST_TASKS = 256
 """Smaller problems are searched as well without."""
@@ -42,7 +44,7 @@ PART, LOOK_SECONDS = 0.7, 0.02
 
 
 MOST_TARGETS = 64
-"""Routers up to which the library maps onto a torus; of 512 it did not end in 300 s."""
+"""Routers up to which the library improves what is on them; on 512 it did not end in 100 s."""
 
 FULL, NEARLY_ALL = 0.97, 0.9
 """Share of the places of nodes without levels that are filled if there are enough of these, and
@@ -64,7 +66,7 @@ def is_available(problem: MappingProblem) -> bool:
 
 
 def multilevel(
-    problem: MappingProblem, seed: int, stop: float, *, onto: bool = False, threads: int = 1
+    problem: MappingProblem, seed: int, stop: float, *, threads: int = 1
 ) -> IntArray | None:
     """Return the router of every task by partitions; None if time is too short.
 
@@ -74,29 +76,36 @@ def multilevel(
     The clock must not show `stop` before there was time for one level. Trees and hierarchies are
     divided level by level, the top first: each domain among those below it, with their room as
     limits, so that the bytes between them are few. Elsewhere there are as many parts as nodes are
-    needed, and a search puts these parts on nodes; with `onto`, the library does both at once if
-    it is a torus or mesh of few nodes, one on each router.
+    needed, and a search puts these parts on nodes. If the routers are few, the library then
+    improves what is on each, counting hops.
     """
-    machine, room = problem.machine, problem.room
+    machine, room, began = problem.machine, problem.room, clock.now()
     if machine.levels is not None:
         domains = machine.levels.domain_of
         return _divided(problem, seed, stop, threads, domains=domains, room=room)
-    torus = machine.torus
-    if onto and torus is not None and len(problem.nodes) == machine.num_nodes <= MOST_TARGETS:
-        routers = np.arange(machine.num_routers)
-        hops = machine.hops(routers[:, None], routers[None, :])
-        return _divided(problem, seed, stop, threads, hops=hops, room=room)
+    routers = _put(problem, seed, stop, threads)
+    used, now = np.flatnonzero(room), clock.now()
+    served = 1 < len(used) <= MOST_TARGETS and now + CYCLE * (now - began) <= stop
+    if routers is None or not served:
+        return routers
+    given = {"hops": machine.hops(used[:, None], used[None, :]), "room": room[used]}
+    given["at"] = np.searchsorted(used, routers)
+    better = _divided(problem, seed, stop, threads, **given)
+    return routers if better is None else used[better]
+
+
+def _put(problem: MappingProblem, seed: int, stop: float, threads: int) -> IntArray | None:
+    """Return the router of every task: as many parts as nodes are needed, put on nodes."""
     needed, num = math.ceil(problem.total_load / (FULL * problem.cap)), len(problem.nodes)
     parts = np.arange(needed if needed < NEARLY_ALL * num else num)
-    domains = np.stack([parts, np.zeros_like(parts)])
-    room = np.full(len(parts), problem.cap)
     left = stop - clock.now()
     placing = min(PLACING * left, PLACING_SECONDS * len(parts))
-    until = stop - placing
-    at = _divided(problem, seed, until, threads, domains=domains, room=room)
+    given = {"domains": np.stack([parts, np.zeros_like(parts)])}
+    given["room"] = np.full(len(parts), problem.cap)
+    at = _divided(problem, seed, stop - placing, threads, **given)
     if at is None:
         return None
-    limit = None if left > clock.ENDLESS else min(placing, max(1e-3, stop - clock.now()))
+    limit = None if left > clock.ENDLESS else max(1e-3, min(placing, stop - clock.now()))
     search = method_of("mapping", "search").solver
     ones, apart = np.ones_like(parts), _between(problem, at, len(parts))
     one_each = problem.instance.model_copy(update=ONE_EACH | {"application": apart})
@@ -121,8 +130,8 @@ def _divided(
 ) -> IntArray | None:
     """Return the leaf of every task by a process of its own, given what to divide them among."""
     rows = problem.guide
-    once, onto = rows.owner < rows.other, "hops" in given
-    preset = _preset(problem, stop - clock.now(), onto=onto)
+    once = rows.owner < rows.other
+    preset = _preset(problem, stop - clock.now())
     if preset is None:
         return None
     with tempfile.TemporaryDirectory() as path:
@@ -132,7 +141,7 @@ def _divided(
             "weight": rows.weight[once],
             "size": problem.loads,
             "seed": seed,
-            "seconds": (PART if not onto else preset != BEST) * (stop - clock.now()),
+            "seconds": (1.0 if "at" in given else PART) * (stop - clock.now()),
             "threads": threads,
             "preset": preset,
         }
@@ -147,20 +156,14 @@ def _divided(
         return np.load(leaves) if leaves.exists() else None
 
 
-def _preset(problem: MappingProblem, left: float, *, onto: bool) -> str | None:
+def _preset(problem: MappingProblem, left: float) -> str | None:
     """Return the best preset for which there is time.
 
     On trees and hierarchies what is left of the time bounds the work level by level.
     """
-    size = _size(problem, onto=onto)
+    rows = problem.guide
+    num_pairs = int((rows.owner < rows.other).sum())
+    size = (problem.num_tasks + num_pairs) * math.log2(max(2, len(problem.nodes)))
     if problem.machine.levels is not None:
         return BEST if NEAR * PRESETS[BEST] * size <= left else None
     return next((name for name, seconds in PRESETS.items() if seconds * size <= left), None)
-
-
-def _size(problem: MappingProblem, *, onto: bool) -> float:
-    """Return what the time of a partition grows with."""
-    rows = problem.guide
-    num_pairs = int((rows.owner < rows.other).sum())
-    nodes = max(2, len(problem.nodes))
-    return (problem.num_tasks + num_pairs) * math.log2(nodes) * (ONTO if onto else 1.0)

@@ -177,8 +177,8 @@ def _refine(keeper: Keeper, proxy: MappingProblem) -> None:
     until = clock.now() + max(0.0, PARTITIONS_SHARE - search.spent()) * keeper.left
 
     def part(turn: int, threads: int = 1) -> IntArray | None:
-        own, onto = keeper.options.seed + turn, turn % 2 == 1
-        return None if keeper.done else multilevel(proxy, own, until, onto=onto, threads=threads)
+        own = keeper.options.seed + turn
+        return None if keeper.done else multilevel(proxy, own, until, threads=threads)
 
     with ThreadPoolExecutor(num_cores()) as pool:  # as before, then one on each core
         first = part(1, 1 if keeper.options.time_limit is None else num_cores())

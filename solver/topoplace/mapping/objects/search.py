@@ -63,9 +63,9 @@ They were set on other sizes and seeds than those reported (docs/studies/objects
 FEW = 200
 """With fewer moves per object there is only the first cooling; set on the same cases."""
 
-PARTITIONS_SHARE, FEWEST_SECONDS = 0.9, 1.5
-"""Share of the time left for each partition; and seconds below which there is none, as a process
-takes one until it has loaded the library."""
+PARTITIONS, PARTITIONS_SHARE, FEWEST_SECONDS = 2, 0.9, 1.5
+"""Most partitions; the share of the time left for each; and seconds below which there is none, as a
+process takes one until it has loaded the library."""
 
 DOWNHILL_SHARE, DOWNHILL_MOST, WORTH = 0.1, 0.7, 1e-3
 """Share of the work that goes downhill first, from the construction; and again, up to the most, if
@@ -109,19 +109,22 @@ def search_loaded(problem: MappingProblem, options: Options) -> Outcome:
 
 
 def partitions(keeper: Keeper) -> list[IntArray | None]:
-    """Return the cells of multilevel partitions: tasks onto nodes at once, and parts put on nodes.
+    """Return the cells of multilevel partitions, as many as there is time for.
 
     There is none where the library does not serve, or time is too short.
     """
-    problem, found = keeper.problem, []
-    tried = is_available(problem) and keeper.left > FEWEST_SECONDS
+    problem, found, took = keeper.problem, list[IntArray | None](), FEWEST_SECONDS
+    if not is_available(problem):
+        return found
     threads = 1 if keeper.options.time_limit is None else num_cores()
-    for turn, onto in enumerate((True, False) if tried else ()):
+    while len(found) < PARTITIONS and keeper.left * PARTITIONS_SHARE > took:
         until = clock.now() + PARTITIONS_SHARE * keeper.left
-        seed = keeper.options.seed + turn
-        routers = multilevel(problem, seed, until, onto=onto, threads=threads)
-        if routers is not None:
-            found.append(settled(problem, routers, stop=keeper.deadline))
+        began = clock.now()
+        routers = multilevel(problem, keeper.options.seed + len(found), until, threads=threads)
+        if routers is None:
+            break
+        found.append(settled(problem, routers, stop=keeper.deadline))
+        took = clock.now() - began
     return found
 
 
