@@ -86,20 +86,19 @@ def search_loaded(problem: MappingProblem, options: Options) -> Outcome:
     """
     keeper = Keeper(problem, options, options.start)
     keeper.offer_cells(consecutive(problem, keeper.deadline), "in order")
-    began = clock.now()
     size = problem.num_tasks + problem.graph.num_messages
     if not keeper.done:
         with ThreadPoolExecutor(1) as pool:  # partitions are made by processes of their own
             every = pool.submit(partitions, keeper)
-            if SECONDS * math.log2(problem.num_tasks + 1) * size < keeper.left:
-                keeper.offer_cells(halved(problem, options.seed, keeper.deadline), "bisection")
-            if clock.now() - began < keeper.left:  # they take about as long
-                left = None if options.time_limit is None else max(0.0, keeper.left)
-                paper = cheapest(problem, Options(left), PAPERS)
-                if paper is not None and paper.solution is not None:
-                    keeper.offer_nodes(paper.solution.nodes, "the paper's way")
-            for cells in every.result():
-                keeper.offer_cells(cells, "partitions")
+            left = None if options.time_limit is None else max(0.0, keeper.left)
+            paper = cheapest(problem, Options(left), PAPERS)
+            if paper is not None and paper.solution is not None:
+                keeper.offer_nodes(paper.solution.nodes, "the paper's way")
+            found = [cells for cells in every.result() if cells is not None]
+        for cells in found:
+            keeper.offer_cells(cells, "partitions")
+        if not found and SECONDS * math.log2(problem.num_tasks + 1) * size < keeper.left:
+            keeper.offer_cells(halved(problem, options.seed, keeper.deadline), "bisection")
     built = keeper.source
     if keeper.worth is None:
         return keeper.outcome
