@@ -18,7 +18,7 @@ import itertools
 import math
 import os
 from collections.abc import Callable, Collection, Iterator, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -129,23 +129,35 @@ def by_kaffpa(problem: MappingProblem, seed: int) -> Numbers | None:
 
 def by_library(problem: MappingProblem, seed: int) -> Numbers | None:
     """Return the routers of Mt-KaHyPar alone, without a search after it."""
-    torus, graph = problem.machine.torus, problem.graph
-    if torus is None:
+    if problem.machine.torus is None:
         return multilevel.multilevel(problem, seed, math.inf)
+    return onto_torus(problem, seed, "QUALITY", 1)
+
+
+@cache
+def started(threads: int) -> Any:
+    """Return the library with so many threads, which it must be told once."""
+    return importlib.import_module("mtkahypar").initialize(threads)
+
+
+def onto_torus(problem: MappingProblem, seed: int, preset: str, threads: int) -> Numbers:
+    """Return the routers of `map_onto_graph` of Mt-KaHyPar, all of them with as much room."""
     library: Any = importlib.import_module("mtkahypar")
-    engine = library.initialize(1)
+    engine = started(threads)
     library.set_seed(seed)
-    context = engine.context_from_preset(library.PresetType.QUALITY)
-    num, tasks = torus.num_nodes, problem.num_tasks
-    spare = problem.tasks_per_node * num / tasks - 1
-    context.set_partitioning_parameters(num, spare, library.Objective.CUT)
+    context = engine.context_from_preset(getattr(library.PresetType, preset))
+    routers = np.arange(problem.machine.num_routers)
+    spare = float(problem.room.sum() / problem.loads.sum() - 1)
+    context.set_partitioning_parameters(len(routers), spare, library.Objective.CUT)
     context.logging = False
-    routers = np.arange(num)
     links = np.argwhere(np.triu(problem.machine.hops(routers[:, None], routers) == 1)).tolist()
-    target = engine.create_target_graph(context, num, len(links), links, [1] * len(links))
-    pairs = np.stack([graph.sources, graph.targets], axis=1).tolist()
-    own = engine.create_graph(context, tasks, len(pairs), pairs, [1] * tasks, graph.bytes.tolist())
-    return np.array(own.map_onto_graph(target, context).get_partition(), dtype=np.int64)
+    target = engine.create_target_graph(context, len(routers), len(links), links, [1] * len(links))
+    rows = problem.guide
+    once = rows.owner < rows.other
+    pairs = np.stack([rows.owner[once], rows.other[once]], axis=1).tolist()
+    own = len(pairs), pairs, problem.loads.tolist(), rows.weight[once].tolist()
+    graph = engine.create_graph(context, problem.num_tasks, *own)
+    return np.array(graph.map_onto_graph(target, context).get_partition(), dtype=np.int64)
 
 
 def by_method(name: str, limit: float | None = None) -> Callable[[MappingProblem, int], Numbers]:
