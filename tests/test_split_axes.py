@@ -174,6 +174,35 @@ def test_routers_are_improved_while_there_is_time() -> None:
     assert all((np.bincount(one, minlength=30) <= rooms).all() for one in every)
 
 
+@pytest.mark.parametrize("on", ["sharedmap:4:3:5/1:10:100", "torus:4x4x2"])
+def test_large_messages_have_partitions_as_good_as_small_ones(on: str) -> None:
+    """The library counts bytes in 32 bits."""
+    pytest.importorskip("mtkahypar", reason="the library mtkahypar is not installed")
+    problem = random_geometric(1000, 5, on)
+    graph = problem.instance.application
+    assert isinstance(graph, GraphApplication)
+    costs = []
+    for size in (1, 1 << 40):
+        own = graph.model_copy(update={"bytes": [size * one for one in graph.bytes]})
+        large = problem_on(load_places(on), own, problem.tasks_per_node)
+        found = multilevel.multilevel(large, 1, math.inf)
+        assert found is not None
+        costs.append(hop_bytes(large, spread_over_nodes(large, found)) / size)
+    assert costs[1] < 1.05 * costs[0]
+
+
+def test_routers_without_a_hop_between_them_are_improved() -> None:
+    """Nodes of a router of a dragonfly; the library knows no links of length 0."""
+    pytest.importorskip("mtkahypar", reason="the library mtkahypar is not installed")
+    problem = random_geometric(1000, 5, "dragonfly:4x4x2")
+    found = multilevel.multilevel(problem, 1, math.inf)
+    put = multilevel._put(problem, 1, math.inf, 1)
+    assert found is not None
+    assert put is not None
+    costs = [hop_bytes(problem, spread_over_nodes(problem, one)) for one in (found, put)]
+    assert costs[0] < costs[1]
+
+
 def test_late_partitions_keep_neighbours_together() -> None:
     pytest.importorskip("mtkahypar", reason="the library mtkahypar is not installed")
     problem = random_geometric(1000, 5)

@@ -70,29 +70,32 @@ class Partitioner:
             found = np.array(graph.partition(context).get_partition(), dtype=np.int64)
         return within(part, found, rooms)
 
-    def improved(self, part: Part, at: Numbers, hops: Numbers, rooms: Numbers) -> Iterator[Numbers]:
-        """Yield the router of every task, each time with fewer bytes x hops than before.
+    def improved(
+        self, part: Part, at: Numbers, lengths: Numbers, rooms: Numbers
+    ) -> Iterator[Numbers]:
+        """Yield the router of every task, each time with fewer bytes x lengths than before.
 
         The library coarsens the tasks, keeping together what is on one router, and improves their
-        routers, until it is not worth it or there is no time for more. `hops` are between all
-        routers, shape ``(num_routers, num_routers)``.
+        routers, until it is not worth it or there is no time for more. `lengths` are between all
+        routers, shape ``(num_routers, num_routers)``, none 0 but the diagonal.
         """
-        routers, links = len(hops), np.argwhere(np.triu(hops)).T
+        routers = len(rooms)
+        ways = np.triu_indices(routers, 1)
         context = self._engine.context_from_preset(self._preset)
         context.set_partitioning_parameters(routers, 0.0, self._library.Objective.CUT)
         context.set_individual_target_block_weights(np.minimum(rooms, part.size.sum()).tolist())
         context.logging = False
-        pairs, ways = (list(zip(*ends.tolist(), strict=True)) for ends in (part.ends, links))
-        lengths = hops[tuple(links)].tolist()
-        target = self._engine.create_target_graph(context, routers, len(ways), ways, lengths)
+        apart = np.stack(ways, axis=1).tolist(), lengths[ways].tolist()
+        target = self._engine.create_target_graph(context, routers, len(ways[0]), *apart)
+        pairs = list(zip(*part.ends.tolist(), strict=True))
         own = len(part.tasks), len(pairs), pairs, part.size.tolist(), part.weight.tolist()
         graph = self._engine.create_graph(context, *own)
         mapped = graph.create_partitioned_hypergraph(context, routers, at.tolist())
-        before = int(hops[tuple(at[part.ends])] @ part.weight)
+        before = int(lengths[tuple(at[part.ends])] @ part.weight)
         while (began := time.monotonic()) < self._end:
             mapped.improve_mapping(target, context, 1)
             found = within(part, np.array(mapped.get_partition(), dtype=np.int64), rooms)
-            cost = int(hops[tuple(found[part.ends])] @ part.weight)
+            cost = int(lengths[tuple(found[part.ends])] @ part.weight)
             if cost < before:
                 yield found
             if cost > (1 - WORTH) * before or 2 * time.monotonic() - began > self._end:
@@ -169,7 +172,7 @@ def main(folder: Path) -> None:
     limits = int(given["seed"]), float(given["seconds"]), int(given["threads"])
     partitioner = Partitioner(str(given["preset"]), *limits)
     if "at" in given:
-        every = partitioner.improved(whole(given, 1), given["at"], given["hops"], given["room"])
+        every = partitioner.improved(whole(given, 1), given["at"], given["lengths"], given["room"])
     else:
         every = iter([leaves_of(given, partitioner)])
     for found in every:

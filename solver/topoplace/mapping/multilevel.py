@@ -47,6 +47,10 @@ FULL, NEARLY_ALL = 0.97, 0.9
 """Share of the places of nodes without levels that are filled if there are enough of these, and
 share of nodes from which on all are used: parts that are not full are cut better."""
 
+MOST, LONGEST, FINER = 1 << 30, 64, 8
+"""The library's numbers have 32 bits: the most that loads, and bytes x hops, may add up to, the
+most hops, and how many times a hop is longer than none, where some routers are 0 hops apart."""
+
 PLACING, PLACING_SECONDS = 0.4, 0.02
 """Most time for putting parts on nodes: a share, and for each part."""
 
@@ -85,8 +89,8 @@ def multilevel(
     served = 1 < len(used) <= MOST_TARGETS and 2 * now - began <= stop  # it takes about as long
     if routers is None or not served:
         return routers
-    given = {"hops": machine.hops(used[:, None], used[None, :]), "room": room[used]}
-    given["at"] = np.searchsorted(used, routers)
+    given = {"at": np.searchsorted(used, routers), "room": room[used]}
+    given["lengths"] = _lengths(machine.hops(used[:, None], used[None, :]))
     better = _divided(problem, seed, stop, threads, **given)
     return routers if better is None else used[better]
 
@@ -133,16 +137,18 @@ def _divided(
         return None
     with tempfile.TemporaryDirectory() as path:
         folder = Path(path)
+        longest = int(given["lengths"].max()) if "lengths" in given else 1
+        unit = _unit(problem.loads, MOST)
         every: dict[str, Any] = {
             "ends": np.stack([rows.owner[once], rows.other[once]]),
-            "weight": rows.weight[once],
-            "size": problem.loads,
+            "weight": -(-rows.weight[once] // _unit(rows.weight[once], MOST // longest)),
+            "size": -(-problem.loads // unit),
             "seed": seed,
             "seconds": (1.0 if "at" in given else PART) * (stop - clock.now()),
             "threads": threads,
             "preset": preset,
         }
-        np.savez(folder / "problem.npz", **(every | given))
+        np.savez(folder / "problem.npz", **(every | given | {"room": given["room"] // unit}))
         command = [sys.executable, "-P", _partitioner.__file__, path]
         with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as own:
             while own.poll() is None:
@@ -151,6 +157,18 @@ def _divided(
                 time.sleep(LOOK_SECONDS)
         leaves = folder / "leaves.npy"
         return np.load(leaves) if leaves.exists() else None
+
+
+def _unit(numbers: IntArray, most: int) -> int:
+    """Return in which unit numbers add up to no more than the most, about."""
+    return max(1, -(-int(numbers.sum()) // most))
+
+
+def _lengths(hops: IntArray) -> IntArray:
+    """Return hops as the library may have them: small, and none 0 but from a router to itself."""
+    apart = ~np.eye(len(hops), dtype=bool)
+    finer = 1 if hops[apart].all() else FINER
+    return np.maximum(-(-hops // _unit(hops.max(keepdims=True), LONGEST)) * finer, 1) * apart
 
 
 def _preset(problem: MappingProblem, left: float) -> str | None:
