@@ -24,7 +24,7 @@ import numpy as np
 from study import Column, Record, Study, read_rows, table, timed, where
 from topoplace import clock
 from topoplace.machine import format_node_set
-from topoplace.placement.fattree.heuristics import place_of
+from topoplace.placement.fattree.places import Room, shapes
 from topoplace.placement.fattree.state import FatTreeState, fat_tree_of, prepare
 from topoplace.snapshot.schema import SNAPSHOT_SCHEMA, Request, RunningJob, Snapshot
 from topoplace.solving import Options, solve
@@ -58,7 +58,7 @@ def draw(ports: int, seed: int, family: str, queue: int = 100) -> Snapshot:
     placed: list[tuple[int, ...]] = []
     misses = 0
     while misses < _MISSES:
-        rows = place_of(tree, left, size())
+        rows = Room(tree, left).first(shapes(tree, size()))
         if rows is None:
             misses += 1
             continue
@@ -66,8 +66,9 @@ def draw(ports: int, seed: int, family: str, queue: int = 100) -> Snapshot:
         placed.append(rows)
     rng.shuffle(placed)
     running, owned, total = [], {}, 0
-    first = tree.first.tolist()
-    free = [[*range(a, a + n)] for a, n in zip(first, tree.sizes, strict=False)]
+    free: list[list[int]] = [[] for _ in tree.sizes]
+    for node, leaf in enumerate(tree.leaf_of):
+        free[leaf].append(node)
     for k, rows in enumerate(placed):
         hosts = [row for row in rows if row < len(tree.sizes)]
         if total + len(hosts) <= BUSY * tree.num_nodes:

@@ -76,7 +76,7 @@ def places(
         if sum(counts) != nodes:
             continue
         own = Counter({leaf: n for leaf, n in enumerate(counts) if n})
-        numbers = [int(tree.first[leaf]) + k for leaf, n in own.items() for k in range(n)]
+        numbers = [tree.leaf_of.index(leaf) + k for leaf, n in own.items() for k in range(n)]
         switches = [
             [
                 [tree.link(leaf, i) for i in some]

@@ -15,7 +15,6 @@ import numpy as np
 
 from topoplace.errors import InputError
 from topoplace.machine.hostlist import NodeLists, format_host_list
-from topoplace.types import IntArray
 
 
 @dataclass(frozen=True)
@@ -50,15 +49,15 @@ class FatTree:
         return tuple(p for p, pod in enumerate(self.pods) for _ in pod)
 
     @cached_property
+    def leaf_of(self) -> tuple[int, ...]:
+        """The leaf of every node."""
+        return tuple(leaf for leaf, size in enumerate(self.sizes) for _ in range(size))
+
+    @cached_property
     def leaves(self) -> tuple[range, ...]:
         """The leaves of every pod."""
         ends = np.cumsum([0, *map(len, self.pods)]).tolist()
         return tuple(range(a, b) for a, b in pairwise(ends))
-
-    @cached_property
-    def first(self) -> IntArray:
-        """The first node of every leaf, and the number of nodes."""
-        return np.cumsum([0, *self.sizes], dtype=np.int64)
 
     @property
     def num_nodes(self) -> int:
@@ -77,10 +76,6 @@ class FatTree:
     def num_rows(self) -> int:
         """Number of rows."""
         return int(self.families["ups"].stop)
-
-    def leaf_of(self, nodes: IntArray) -> IntArray:
-        """Return the leaf of every node."""
-        return np.searchsorted(self.first, nodes, side="right") - 1
 
     def link(self, leaf: int, switch: int) -> int:
         """Return the row of a leaf's link to a switch of its pod."""

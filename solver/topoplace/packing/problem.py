@@ -170,6 +170,8 @@ class PackingProblem(ABC):
         By level, the factor that turns its values into reported ones: 1, or -1 if less is better.
     most_at_once
         Searches that may run at the same time: one if the tables of the oracle take much memory.
+    row_of
+        The row of the first family that a node is on; None if nodes are these rows.
     deadline
         When calls of the oracle end, by `topoplace.clock`; searches set it.
     """
@@ -181,6 +183,7 @@ class PackingProblem(ABC):
     families: Mapping[str, slice]
     senses: Sequence[int]
     most_at_once: int = 2
+    row_of: Sequence[int] | None = None
     deadline: float = math.inf
 
     @property
@@ -285,7 +288,7 @@ class PackingProblem(ABC):
 
     def rows_at(self, start: Any) -> Sequence[int]:
         """Return what a start of a result (`Start`) takes of the first family of rows."""
-        return list(start.nodes)
+        return [node if self.row_of is None else self.row_of[node] for node in start.nodes]
 
     def beside(self, fixed: Sequence[Any]) -> PackingProblem:
         """Return this problem, whose oracle may leave out what fixed jobs exclude."""

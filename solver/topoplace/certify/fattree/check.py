@@ -50,7 +50,7 @@ def read_instance(snapshot: Snapshot) -> Instance:
     held, free = NodeSets(plain, tree.num_nodes).held_and_free(plain)
     for job, own in zip(snapshot.running, held, strict=True):
         require_only(job, _OF_JOBS)
-        if len({*leaf_of(tree, own)}) > 1 and job.id not in model.owned:
+        if len({tree.leaf_of[node] for node in own}) > 1 and job.id not in model.owned:
             raise RefusedError(f"{job.id} has several leaves and no links")
     if not {*model.owned} <= {job.id for job in snapshot.running}:
         raise RefusedError("a job owns links and does not run")
@@ -64,16 +64,11 @@ def read_instance(snapshot: Snapshot) -> Instance:
             raise RefusedError(f"{one.id} wants more nodes than there are")
         queue.append(Request(one.id, value_of(one, snapshot.value)[0], one.nodes))
     taken += tree.rows(model.missing, "missing")
-    left = np.bincount(leaf_of(tree, free), minlength=tree.num_rows)
+    leaves = np.array([tree.leaf_of[node] for node in free], dtype=np.int64)
+    left = np.bincount(leaves, minlength=tree.num_rows)
     left[len(tree.sizes) :] = 1
     left[taken] = 0
     return Instance(tree, free, left, tuple(queue))
-
-
-def leaf_of(tree: FatTree, nodes: Iterable[int]) -> list[int]:
-    """Return the leaf of every node."""
-    found: list[int] = tree.leaf_of(np.array([*nodes], dtype=np.int64)).tolist()
-    return found
 
 
 def fault_of(tree: FatTree, nodes: Iterable[int], links: Iterable[int]) -> str | None:
@@ -85,7 +80,7 @@ def fault_of(tree: FatTree, nodes: Iterable[int], links: Iterable[int]) -> str |
     up: dict[tuple[int, ...], set[int]] = {}
     for *part, top in map(tree.ends, links):
         up.setdefault(tuple(part), set()).add(top)
-    hosts = Counter(leaf_of(tree, nodes))
+    hosts = Counter(tree.leaf_of[node] for node in nodes)
     size = Counter[tuple[int, ...]]({(leaf,): num for leaf, num in hosts.items()})
     size.update((tree.pod_of[at[0]], i) for at, own in up.items() if len(at) == 1 for i in own)
     for at, own in up.items():
@@ -126,7 +121,7 @@ def require_routed(
     """
     free = {*product(links, ("up", "down"))}
     for sender, receiver, rows in routes:
-        a, b = leaf_of(tree, (sender, receiver))
+        a, b = tree.leaf_of[sender], tree.leaf_of[receiver]
         spines = [None] if tree.pod_of[a] == tree.pod_of[b] else range(tree.spines)
         if [*rows] not in (tree.way(a, b, *at) for at in product(range(tree.switches), spines)):
             raise RefusedError(f"the links of {sender} do not lead to {receiver}")

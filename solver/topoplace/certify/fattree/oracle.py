@@ -1,15 +1,15 @@
 """The best places on a fat tree at some prices, by code of the checker's own.
 
-Of small trees all places are listed. Of others, a place pays for its hosts and, on each leaf, for
-as many of the cheapest free links as it needs, no matter whether leaves have them in common: no
-place costs less (docs/proofs/fattree.md, "Large trees").
+Of small trees all places are listed. On others, a place costs at least the cheapest nodes of the
+tree, and as many of the cheapest links of leaves as it needs (docs/proofs/fattree.md, "Large
+trees").
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache
 from itertools import accumulate, combinations, islice, product, zip_longest
 
 import numpy as np
@@ -20,9 +20,6 @@ from topoplace.types import IntArray
 
 SMALL, LISTED = 64, 20_000
 """Nodes of a tree of which all places are listed, if these are no more, over all sizes."""
-
-NONE = 1 << 60
-"""The cost of what is not there: more than that of any place, which is below 2^58."""
 
 
 @dataclass(frozen=True)
@@ -43,13 +40,14 @@ class FatTreeOracle:
     left
         How many jobs every row has room for: one per free node and per free link.
     places
-        By size the rows of all places; None on large trees.
+        By size that has any, the rows of all places, filled up with -1; shape
+        ``(num_places, most rows)``. None on large trees.
     """
 
     tree: FatTree
     left: IntArray
     requests: tuple[Request, ...]
-    places: Mapping[int, Sequence[Sequence[int]]] | None = None
+    places: Mapping[int, IntArray] | None = None
 
     @property
     def rows(self) -> dict[str, IntArray]:
@@ -69,7 +67,7 @@ class FatTreeOracle:
     def may_replace(self, one: int, other: int) -> bool:
         """Return whether a request has all places of another: it has as many nodes, or no place."""
         nodes = self.requests[other].nodes
-        nowhere = self.places is not None and not self.places[nodes]
+        nowhere = self.places is not None and nodes not in self.places
         return self.requests[one].nodes == nodes or nowhere
 
     def among(self, chosen: Sequence[tuple[int, int]]) -> FatTreeOracle:
@@ -85,45 +83,23 @@ class FatTreeOracle:
         for name, own in self.tree.families.items():
             paid[own] = prices.rows.get(name, 0)
         paid[len(self.tree.sizes) :] += per_link
-        sizes: dict[Covers, set[int]] = {}
+        limits = self._limits(paid, per_link) if self.places is None else {}
+
+        @cache
+        def cost(covers: Covers, nodes: int) -> int | None:
+            if self.places is None or nodes not in self.places:
+                return limits.get(nodes)
+            return _least(self.places[nodes], paid, covers)
+
+        found = dict[int, int | None]()
         for q, covers in wanted.items():
-            sizes.setdefault(covers, set()).add(self.requests[q].nodes)
-        least = {
-            covers: self._limits(paid, per_link, own)
-            if self.places is None
-            else self._least(paid, covers, own)
-            for covers, own in sizes.items()
-        }
-        costs = {q: least[covers].get(self.requests[q].nodes) for q, covers in wanted.items()}
-        return {
-            q: None if cost is None else value * self.requests[q].value - cost
-            for q, cost in costs.items()
-        }
-
-    # ---- all places
-
-    @cached_property
-    def _tables(self) -> dict[int, IntArray]:
-        """By size the rows of all places, filled up with -1; shape ``(num_places, most rows)``."""
-        every = (self.places or {}).items()
-        return {n: np.array([*zip_longest(*own, fillvalue=-1)]).T for n, own in every if own}
-
-    def _least(self, paid: IntArray, covers: Covers, sizes: Set[int]) -> dict[int, int]:
-        """Return the least costs of places of some sizes, those that have any."""
-        found = {}
-        for nodes in self._tables.keys() & sizes:
-            rows = self._tables[nodes]
-            fits = np.ones(len(rows), dtype=bool)
-            for row, inside in covers.named:
-                fits &= (rows == row).any(axis=1) == inside
-            if fits.any():
-                found[nodes] = int(np.append(paid, 0)[rows[fits]].sum(axis=1).min())
+            request = self.requests[q]
+            least = cost(covers, request.nodes)
+            found[q] = None if least is None else value * request.value - least
         return found
 
-    # ---- limits
-
-    def _limits(self, paid: IntArray, per_link: int, sizes: Set[int]) -> dict[int, int]:
-        """Return limits of the costs of places of some sizes, those that may have any.
+    def _limits(self, paid: IntArray, per_link: int) -> dict[int, int]:
+        """Return limits of the costs of places, by size that may have any.
 
         A place costs the cheapest nodes, and the cheapest links of leaves, as many as its shape
         needs: full leaves, and perhaps one with the rest. As many as possible are in one pod.
@@ -133,29 +109,37 @@ class FatTreeOracle:
         of_nodes = [0, *accumulate(sorted(np.repeat(at_leaves, hosts).tolist()))]
         of_links = [0, *accumulate(sorted(at_links[links > 0].tolist()))]
         widest, found = max(map(len, self.tree.leaves)), dict[int, int]()
-        for nodes in sizes & {*range(len(of_nodes))}:
+        for nodes in {request.nodes for request in self.requests} & {*range(len(of_nodes))}:
             for each in range(1, min(nodes, int(hosts.max())) + 1):
                 count, rest = divmod(nodes, each)
                 need = each if count > 1 else rest
                 used = count * need + rest
                 if count + (rest > 0) <= len(hosts) and used < len(of_links):
-                    ups = 0
-                    for num, leaves in ((rest, count + 1), (need - rest, count)):
-                        # in two pods each leaf of the smaller one needs a link in both
-                        ups += num * min(leaves, 2 * max(0, leaves - widest))
+                    # in two pods each leaf of the smaller one needs a link in both
+                    at = (rest, count + 1), (need - rest, count)
+                    ups = sum(num * min(d, 2 * max(0, d - widest)) for num, d in at)
                     cost = of_nodes[nodes] + of_links[used] + per_link * ups
                     found[nodes] = min(found.get(nodes, cost), cost)
         return found
 
 
+def _least(places: IntArray, paid: IntArray, covers: Covers) -> int | None:
+    """Return the least cost of some places that are where covers say; None if there are none."""
+    for row, inside in covers.named:
+        places = places[(places == row).any(axis=1) == inside]
+    return min(np.append(paid, 0)[places].sum(axis=1).tolist(), default=None)
+
+
 def oracle_of(tree: FatTree, left: IntArray, queue: tuple[Request, ...]) -> FatTreeOracle:
     """Return the oracle of an instance: by all places if they are few."""
-    places: dict[int, list[list[int]]] = {}
-    room = LISTED if tree.num_nodes <= SMALL else -1
-    for nodes in sorted({request.nodes for request in queue}):
-        if room >= 0:
-            places[nodes] = [*islice(_places(tree, left, nodes), room + 1)]
-            room -= len(places[nodes])
+    places, room = dict[int, IntArray](), LISTED if tree.num_nodes <= SMALL else -1
+    for nodes in sorted({request.nodes for request in queue} if room >= 0 else ()):
+        own = [*islice(_places(tree, left, nodes), room + 1)]
+        room -= len(own)
+        if room < 0:
+            return FatTreeOracle(tree, left, queue)
+        if own:
+            places[nodes] = np.array([*zip_longest(*own, fillvalue=-1)]).T
     return FatTreeOracle(tree, left, queue, places if room >= 0 else None)
 
 

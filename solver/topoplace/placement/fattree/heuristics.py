@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from functools import lru_cache, partial
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 
 import numpy as np
 
@@ -12,13 +12,9 @@ from topoplace.packing.listed import Listed
 from topoplace.placement.fattree.places import Room, Shape, shapes
 from topoplace.placement.fattree.state import FatTreeState
 from topoplace.solving import Options, Outcome, in_turn, register
-from topoplace.types import IntArray
 
-Rule = Callable[[FatTree, int], Iterator[Shape]]
+Rule = Callable[[FatTree, int], Iterable[Shape]]
 """The shapes that a request may have, in the order in which they are tried."""
-
-STEPS = 3000
-"""After so many steps the search of a place of one shape ends: it may be there nevertheless."""
 
 
 def whole_leaves(tree: FatTree, nodes: int) -> Iterator[Shape]:
@@ -39,13 +35,13 @@ def _in_turn(rule: Rule, state: FatTreeState, options: Options) -> Outcome:
 
     def place(q: int) -> Listed | None:
         request = state.requests[q]
-        found = place_of(tree, left, request.nodes, rule)
+        found = Room(tree, left).first(rule(tree, request.nodes))
         if found is None:
             return None
         np.subtract.at(left, list(found), 1)
         if len(found) - tree.num_links(found) > request.nodes:  # the rest of it stays unused
             within = np.bincount(found, minlength=tree.num_rows)
-            found = place_of(tree, within, request.nodes, whole_leaves)
+            found = Room(tree, within).first(whole_leaves(tree, request.nodes))
             assert found is not None, "a place has room for fewer nodes"
         return Listed(q, found, (request.value, -tree.num_links(found)))
 
@@ -54,16 +50,3 @@ def _in_turn(rule: Rule, state: FatTreeState, options: Options) -> Outcome:
 
 for _name, _rule in (("first-fit", shapes), ("jigsaw", whole_leaves), ("laas", _rounded)):
     register("fattree", _name)(partial(_in_turn, _rule))
-
-
-@lru_cache(1024)
-def shapes_of(tree: FatTree, nodes: int, rule: Rule = shapes) -> tuple[Shape, ...]:
-    """Return the shapes that a request may have, by a rule."""
-    return tuple(rule(tree, nodes))
-
-
-def place_of(
-    tree: FatTree, left: IntArray, nodes: int, rule: Rule = shapes
-) -> tuple[int, ...] | None:
-    """Return the rows of the first place of the first shape that has one; None if none is found."""
-    return Room(tree, left).first(shapes_of(tree, nodes, rule), STEPS)

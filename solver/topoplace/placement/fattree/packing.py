@@ -13,19 +13,11 @@ from topoplace.machine.fattree import FatTree
 from topoplace.packing.budget import Budget
 from topoplace.packing.by_nodes import first_prices, knapsack
 from topoplace.packing.listed import Listed, ListedPacking, OfListed
-from topoplace.packing.problem import (
-    NO_VALUE,
-    Priced,
-    Query,
-    Subproblem,
-    capacities_left,
-)
+from topoplace.packing.problem import NO_VALUE, Priced, Query, Subproblem, capacities_left
 from topoplace.packing.ruin_recreate import RuinRecreate, ruined
 from topoplace.placement.engine import Packed, exact
-from topoplace.placement.fattree.heuristics import place_of
 from topoplace.placement.fattree.places import Room, needs, shapes
 from topoplace.placement.fattree.state import FatTreeState
-from topoplace.result.base import Start
 from topoplace.snapshot.state import Queued
 from topoplace.solving import register
 from topoplace.types import FloatArray, IntArray
@@ -34,42 +26,28 @@ LISTED_NODES, LISTED = 64, 20_000
 """Of trees with at most so many nodes all places are listed, if these are not more."""
 
 _RUINED = 8  # jobs taken out at once by the search for better placements, at most
-_KNAPSACKS = 8  # placements of the best knapsacks that the search begins with
 
 
-class EveryPlace(ListedPacking):
-    """The problem with all places of all requests."""
-
-    tree: FatTree
-
-    def rows_at(self, start: Start) -> list[int]:
-        """Return the leaves of the nodes of a start."""
-        found: list[int] = self.tree.leaf_of(np.array(start.nodes)).tolist()
-        return found
-
-
-def every_place(state: FatTreeState) -> EveryPlace | None:
+def every_place(state: FatTreeState) -> ListedPacking | None:
     """Return the problem with all places of all requests; None if they are too many."""
-    tree, left = state.tree, LISTED
+    tree, room = state.tree, Room(state.tree, state.left)
     if tree.num_nodes > LISTED_NODES:
         return None
-    places: dict[int, list[tuple[int, ...]]] = {}
-    room = Room(tree, state.left)
-    for nodes in sorted({request.nodes for request in state.requests}):
-        own = (place for shape in shapes(tree, nodes) for place in room.places(shape))
-        places[nodes] = list(islice(own, left + 1))
-        left -= len(places[nodes])
-        if left < 0:
-            return None
-    every = [
+    sizes = sorted({request.nodes for request in state.requests})
+    every = ((n, rows) for n in sizes for shape in shapes(tree, n) for rows in room.places(shape))
+    places = [*islice(every, LISTED + 1)]
+    if len(places) > LISTED:
+        return None
+    own = [
         Listed(q, rows, (request.value, -tree.num_links(rows)))
         for q, request in enumerate(state.requests)
-        for rows in places[request.nodes]
+        for nodes, rows in places
+        if nodes == request.nodes
     ]
     rows = {name: state.left[own].tolist() for name, own in tree.families.items()}
     names, values = [r.id for r in state.requests], [r.value for r in state.requests]
-    found = EveryPlace(names, values, rows, every, (1, -1))
-    found.tree = tree
+    found = ListedPacking(names, values, rows, own, (1, -1))
+    found.row_of = tree.leaf_of
     return found
 
 
@@ -88,7 +66,9 @@ class FatTreePacking(OfListed):
         self.values = np.array([request.value for request in requests], dtype=np.int64)
         self.nodes = np.array([request.nodes for request in requests], dtype=np.int64)
         self.families, self._leaves = tree.families, tree.families["hosts"]
-        self._place_for = cache(lambda nodes: place_of(tree, left, nodes))
+        most = int(left[self._leaves].max())
+        self._needs = {n: [*needs(tree, n, most)] for n in sorted({*self.nodes.tolist()})}
+        self._place_for = cache(lambda nodes: Room(tree, left).first(shapes(tree, nodes)))
 
     @cached_property
     def kinds(self) -> list[tuple[int, int]]:
@@ -105,8 +85,7 @@ class FatTreePacking(OfListed):
 
     def work(self, level: int) -> float:
         """Return what a call of the oracle takes, in nominal seconds."""
-        sizes = len({*self.nodes.tolist()})
-        return 2e-3 + 2.5e-5 * sizes * max(self.tree.sizes) * len(self.tree.leaves[0])
+        return 1e-3 + 2e-6 * len(self.nodes) * max(self.tree.sizes)
 
     def first_prices(self, sub: Subproblem) -> tuple[FloatArray, tuple[float, ...]]:
         """Return prices at which a subproblem begins: one of all nodes."""
@@ -114,17 +93,7 @@ class FatTreePacking(OfListed):
         need = np.array(fewest) if sub.level else None
         return first_prices(self, sub, self.nodes, self.capacities[self._leaves], need)
 
-    def _room(self, placed: Sequence[Listed] = ()) -> int:
-        """Return how many nodes a placement leaves free."""
-        return int(capacities_left(self, placed)[self._leaves].sum())
-
     # the oracle
-
-    @cached_property
-    def _needs(self) -> dict[int, list[tuple[int, int]]]:
-        """By nodes of requests what `needs` yields."""
-        most = int(self.capacities[self._leaves].max())
-        return {n: [*needs(self.tree, n, most)] for n in sorted({*self.nodes.tolist()})}
 
     def price(self, row_prices: IntArray, query: Query) -> Priced:
         """Return the most that requests gain at some prices, or more, and some places."""
@@ -156,22 +125,19 @@ class FatTreePacking(OfListed):
 
     # primal side
 
-    def with_one_more(self, placed: Sequence[Listed], q: int) -> list[Listed] | None:
-        """Return a placement with a request in addition; None if no place is found for it."""
-        rows = place_of(self.tree, capacities_left(self, placed), self.requests[q].nodes)
-        return None if rows is None else sorted([*placed, self.candidate(q, rows)])
-
     def filled(self, kept: Sequence[Listed], order: Sequence[int], until: float) -> list[Listed]:
-        """Return a placement with as many others as fit, tried in an order."""
+        """Return a placement with others, tried in an order; they use up leaves if they can."""
         found, left = list(kept), capacities_left(self, kept).copy()
-        there, failed = {c.request_idx for c in kept}, set[int]()
+        failed = set[int]()
         for q in order:
             nodes = self.requests[q].nodes
-            if q in there or nodes in failed or nodes > left[self._leaves].sum():
+            if nodes in failed or nodes > left[self._leaves].sum():
                 continue
             if clock.now() >= until:
                 break
-            rows = place_of(self.tree, left, nodes)
+            every = shapes(self.tree, nodes)
+            rows = Room(self.tree, left, tight=True).first(every)
+            rows = rows or Room(self.tree, left).first(every)
             if rows is None:
                 failed.add(nodes)
                 continue
@@ -192,24 +158,16 @@ class FatTreePacking(OfListed):
             before = len(found)
             gone = {c.request_idx for c in found}
             waiting = [q for q in rng.permutation(len(self.names)).tolist() if q not in gone]
-            room = self._room(found)
+            room = int(capacities_left(self, found)[self._leaves].sum())
             chosen = knapsack(self.values[waiting], self.nodes[waiting], room)
             order = sorted((waiting[k] for k in chosen), key=lambda q: -self.nodes[q])
             found = self.filled(found, order, until)
         return self.filled(found, waiting, until)
 
     def starts(self, deadline: float) -> Iterator[list[Listed]]:
-        """Yield a placement by value of a node, and some of knapsacks, until one starts that."""
+        """Yield a placement by value of a node, and one of a knapsack."""
         yield self.filled([], np.argsort(-self.values / self.nodes).tolist(), deadline)
-        rng = np.random.default_rng(0)
-        most = self.values[knapsack(self.values, self.nodes, self._room())].sum()
-        for _ in range(_KNAPSACKS):
-            if clock.now() >= deadline:
-                return
-            found = self.packed_full([], rng, deadline)
-            yield found
-            if sum(int(self.values[c.request_idx]) for c in found) == most:
-                return
+        yield self.packed_full([], np.random.default_rng(0), deadline)
 
     def heuristic(self, budget: Budget) -> RuinRecreate:
         """Return the search that takes jobs out of some leaves and puts others in."""

@@ -7,11 +7,11 @@ leaves share n switches of their pods, its pods share spines, in the same way.
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import cache, reduce
+from functools import cache, lru_cache, reduce
 from itertools import combinations, islice, product
-from operator import and_
 from typing import NamedTuple
 
 import numpy as np
@@ -69,8 +69,9 @@ def needs(tree: FatTree, nodes: int, most: int) -> Iterator[tuple[int, int]]:
             yield count * common + rest, rest * ups(count + 1) + (common - rest) * ups(count)
 
 
-def shapes(tree: FatTree, nodes: int) -> Iterator[Shape]:
-    """Yield all shapes of a request: on the fewest pods first, on the fewest leaves first."""
+@lru_cache(1024)
+def shapes(tree: FatTree, nodes: int) -> tuple[Shape, ...]:
+    """Return all shapes of a request: on the fewest pods first, on the fewest leaves first."""
     most = max(map(len, tree.leaves))
     splits = [(n, *divmod(nodes, n)) for n in range(min(nodes, max(tree.sizes)), 0, -1)]
     every = [Shape(n, rest, 0, 0, full) for n, full, rest in splits]
@@ -81,10 +82,12 @@ def shapes(tree: FatTree, nodes: int) -> Iterator[Shape]:
             alike, last = divmod(full, leaves)
             own = (alike, leaves, last) if last or rest else (alike - 1, leaves, leaves)
             every += [Shape(n, rest, *own)] if own[0] > 0 else []
-    for shape in every:
-        pods = shape.pods
-        if len(pods) <= len(tree.pods) and max(full + rest for full, rest in pods) <= most:
-            yield shape
+    widest = {shape: max(full + rest for full, rest in shape.pods) for shape in every}
+    return tuple(s for s in every if len(s.pods) <= len(tree.pods) and widest[s] <= most)
+
+
+STEPS = 3000
+"""After so many steps the search of a place of one shape ends: it may be there nevertheless."""
 
 
 class TooManyStepsError(Exception):
@@ -105,28 +108,28 @@ class Room:
     ----------
     left
         What is free of every row. The fullest leaves are tried first, and the fullest pods.
+    tight
+        Whether places leave no nodes of their leaves free.
     """
 
-    def __init__(self, tree: FatTree, left: IntArray) -> None:
+    def __init__(self, tree: FatTree, left: IntArray, tight: bool = False) -> None:
         links, ups = (left[tree.families[name]] for name in ("links", "ups"))
+        self._fits = operator.eq if tight else operator.ge
         self._tree, self._hosts = tree, left[tree.families["hosts"]].tolist()
         self._links = _masks(links, tree.switches)
         self._ups = _masks(ups, tree.spines)
         self._leaves = [sorted(own, key=lambda leaf: self._hosts[leaf]) for own in tree.leaves]
         free = [sum(self._hosts[own.start : own.stop]) for own in tree.leaves]
-        self._pods = sorted(range(len(free)), key=lambda pod: free[pod])
+        self._pods = np.argsort(free, kind="stable").tolist()
         self._steps = math.inf
         self._fitting = cache(self._fitting_leaves)
 
-    def first(self, shapes: Iterable[Shape], steps: int) -> tuple[int, ...] | None:
-        """Return the first place of the first shape that has one.
-
-        None if none has one, or none that is found in so many steps.
-        """
-        for shape in shapes:
+    def first(self, every: Iterable[Shape]) -> tuple[int, ...] | None:
+        """Return the first place of the first shape that has one; None if none is found."""
+        for shape in every:
             fitting = self._fitting(shape.full, shape.common)
             if all(num >= full for num, (full, _) in zip(fitting, shape.pods, strict=False)):
-                self._steps = steps
+                self._steps = STEPS
                 with suppress(TooManyStepsError):
                     for found in self.places(shape):
                         return found
@@ -135,7 +138,7 @@ class Room:
     def _fitting_leaves(self, nodes: int, links: int) -> list[int]:
         """Return how many leaves of a pod have so much free, those of most pods first."""
         fits = [
-            has >= nodes and up.bit_count() >= links
+            self._fits(has, nodes) and up.bit_count() >= links
             for has, up in zip(self._hosts, self._links, strict=True)
         ]
         return sorted((sum(fits[own.start : own.stop]) for own in self._tree.leaves), reverse=True)
@@ -186,7 +189,9 @@ class Room:
         need = pods[two][0] if len(pods) > 1 else 0
         equal = [pod for pod, own in zip(some, pods, strict=False) if two or own == pods[0]]
         for i in _bits(mask) if need else ():
-            shared = reduce(and_, (self._ups[pod * self._tree.switches + i] for pod in equal))
+            shared = reduce(
+                operator.and_, (self._ups[pod * self._tree.switches + i] for pod in equal)
+            )
             mask -= (shared.bit_count() < need) << i
         return mask
 
@@ -200,7 +205,8 @@ class Room:
         fit = [
             leaf
             for leaf in order
-            if self._hosts[leaf] >= nodes and (mask & self._links[leaf]).bit_count() >= links
+            if self._fits(self._hosts[leaf], nodes)
+            and (mask & self._links[leaf]).bit_count() >= links
         ]
         for k in range(len(fit) - num + 1):
             self._step()
@@ -240,7 +246,9 @@ def shares(parts: Sequence[tuple[int, int]]) -> Iterator[list[tuple[int, ...]]]:
         if len(parts) == 1:
             yield [()]
         return
-    common = reduce(and_, (mask for k, (_, mask) in enumerate(parts) if two or k not in small))
+    common = reduce(
+        operator.and_, (mask for k, (_, mask) in enumerate(parts) if two or k not in small)
+    )
     for own in combinations(_bits(common), min(sizes) if two else max(sizes)):
         if not small:
             yield [own] * len(parts)

@@ -65,7 +65,7 @@ def routed(tree: FatTree, links: Sequence[int], messages: Sequence[Pair]) -> lis
     own = defaultdict[Part, set[int]](set)
     for *part, top in map(tree.ends, links):
         own[tuple(part)].add(top)
-    leaves = tree.leaf_of(np.array(messages)).tolist()
+    leaves = [(tree.leaf_of[a], tree.leaf_of[b]) for a, b in messages]
     through = shared([((a,), (b,)) for a, b in leaves], own)
     found: list[list[int]] = [[] for _ in messages]
     for i in {switch for switch in through if switch is not None}:

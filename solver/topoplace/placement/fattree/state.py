@@ -26,7 +26,6 @@ from topoplace.snapshot.value import require_value, value_of
 from topoplace.solving.solve import Frame
 from topoplace.types import IntArray
 
-LEVELS = (("nodes", "max"), ("links", "min"))
 WHERE = "a fat tree"
 _OWN = {"id", "nodes", "priority", "communication", "application", "walltime", "submitted"}
 MAX_ROWS = 1 << 17
@@ -73,8 +72,7 @@ def about(model: FatTreeModel) -> str:
     """Return a line on a machine."""
     pods, leaves = number_of(len(model.pods), "pod"), number_of(len(model.tree.sizes), "leaf")
     above = f", {number_of(model.spines, 'spine')} above each" if model.spines else ""
-    switches = number_of(model.switches, "switch")
-    nodes = number_of(model.num_nodes, "node")
+    nodes, switches = number_of(model.num_nodes, "node"), number_of(model.switches, "switch")
     return f"{nodes} on {leaves} in {pods} of {switches}{above}"
 
 
@@ -105,8 +103,8 @@ def prepare(snapshot: Snapshot) -> FatTreeState:
     held, free, queue = checked_nodes(
         snapshot, WHERE, lists, nowhere, foreign, request, called="node {}".format
     )
-    left = np.ones(tree.num_rows, dtype=np.int64)
-    left[tree.families["hosts"]] = np.add.reduceat(free, tree.first[:-1])
+    left = np.bincount(np.array(tree.leaf_of)[free], minlength=tree.num_rows)
+    left[len(tree.sizes) :] = 1
     left[tree.rows(model.missing, "machine.missing")] = 0
     jobs = {job.id: nodes for job, nodes in zip(snapshot.running, held, strict=True)}
     owner: dict[int, str] = {}
@@ -120,7 +118,7 @@ def prepare(snapshot: Snapshot) -> FatTreeState:
                 raise InputError("links of no other job", field=field, found=found)
     left[[*owner]] = 0
     for name, nodes in jobs.items():
-        if name not in model.owned and len({*tree.leaf_of(nodes).tolist()}) > 1:
+        if name not in model.owned and len({tree.leaf_of[node] for node in nodes}) > 1:
             expected = f"the links of {name}, which has nodes on several leaves"
             raise InputError(expected, field="machine.owned", found="none")
     return FatTreeState(snapshot, free, held, tree, left, queue)
@@ -128,8 +126,8 @@ def prepare(snapshot: Snapshot) -> FatTreeState:
 
 def worth(state: FatTreeState, started: Iterable[Listed]) -> list[int]:
     """Return the values of a solution by level: what starts, and its links."""
-    own = [(state.requests[c.request_idx].value, state.tree.num_links(c.rows)) for c in started]
-    return [sum(value for value, _ in own), sum(links for _, links in own)]
+    own = [c.values for c in started]
+    return [sum(value for value, _ in own), -sum(links for _, links in own)]
 
 
 def solution(state: FatTreeState, started: Iterable[Listed]) -> FatTreeSolution:
@@ -149,4 +147,6 @@ def solution(state: FatTreeState, started: Iterable[Listed]) -> FatTreeSolution:
     )
 
 
-FRAME = Frame(worth, FatTreeResult, FatTreeLevel, solution, lambda state: LEVELS)
+FRAME = Frame(
+    worth, FatTreeResult, FatTreeLevel, solution, lambda state: (("nodes", "max"), ("links", "min"))
+)

@@ -7,12 +7,11 @@ from collections.abc import Mapping
 import numpy as np
 
 from topoplace.errors import number_of
-from topoplace.placement.fattree.heuristics import place_of
+from topoplace.placement.fattree.places import Room, shapes
 from topoplace.placement.fattree.state import FatTreeState
 from topoplace.report.domains import Boxes, numbered_boxes
 from topoplace.report.view import View
 from topoplace.result.base import Start
-from topoplace.snapshot.state import Queued
 
 
 class FatTreeView(View):
@@ -32,21 +31,19 @@ class FatTreeView(View):
 
     def reasons(self) -> Mapping[str, str]:
         """Return why requests wait, from the result alone."""
-        tree, free = self.state.tree, self.state.left[self.state.tree.families["hosts"]]
+        waiting = (one for one in self.state.requests if one.id not in self.started)
+        return {one.id: self._reason(one.nodes, int(self.state.free.sum())) for one in waiting}
 
-        def text(request: Queued) -> str:
-            if free.sum() < request.nodes:
-                return f"{number_of(request.nodes, 'node')} wanted, {int(free.sum()):,} free"
-            if place_of(tree, self.state.left, request.nodes) is None:
-                return "no place with links of its own was found in what is free"
-            return self.outbid
-
-        every = self.state.requests
-        return {one.id: text(one) for one in every if one.id not in self.started}
+    def _reason(self, nodes: int, free: int) -> str:
+        if nodes > free:
+            return f"{number_of(nodes, 'node')} wanted, {free:,} free"
+        if Room(self.state.tree, self.state.left).first(shapes(self.state.tree, nodes)) is None:
+            return "no place with links of its own was found in what is free"
+        return self.outbid
 
     @property
     def tiles(self) -> Boxes:
         """A box for every pod, with one for each of its leaves."""
         tree = self.state.tree
-        leaf_of = tree.leaf_of(np.arange(tree.num_nodes))
+        leaf_of = np.array(tree.leaf_of)
         return numbered_boxes(("pod", "leaf", "node"), np.array(tree.pod_of)[leaf_of], leaf_of)
