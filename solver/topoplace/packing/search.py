@@ -34,7 +34,7 @@ from topoplace.packing.primal_dual import primal_dual_loop
 from topoplace.packing.problem import PackingProblem, Residual, Subproblem
 from topoplace.packing.state import Incumbent, Say, State, silent
 from topoplace.packing.tree.best_first import PriceTree, ProgramTree
-from topoplace.packing.tree.later import LaterTree
+from topoplace.packing.tree.later import LaterTree, lifted
 from topoplace.packing.tree.nodes import Root
 from topoplace.result.certificate import Certificate, size_of
 
@@ -226,7 +226,10 @@ class Search:
         sub = replace(root.sub, forced=started, excluded=every - started)
         point, lower = root.bounded.point, self.incumbent.objective(sub.level)
         bounded = Bounded(state.relaxation.evaluate(sub, point, 4), point)
-        bundle = Bundle(state.relaxation, state.columns, sub, root.step_size)
+        until = self._half(end)
+        own = lifted(state.relaxation, state.columns, sub, bounded, self._last_point, until)
+        step_size = root.step_size if own is bounded else 0.0
+        bounded, bundle = own, Bundle(state.relaxation, state.columns, sub, step_size)
         bounded = bundle.run(bounded, lower, until=self._half(end))
         self._among_columns(Root(sub, bounded, 0), end, _COMPLETE_WORK)
 
@@ -242,7 +245,7 @@ class Search:
 
         tree = LaterTree(
             state.relaxation, pool, state.columns, root, lambda: self.incumbent.objective(level),
-            complete,
+            self._last_point, complete,
         )  # fmt: skip
         root.below = tree
         tree.run(end)

@@ -54,14 +54,25 @@ class Incumbent:
         self._known_values: dict[Any, list[int]] = {}
         self.best: list[Any] = problem.completed(start)
         self.first = self.best
+        self._reached = self.best, self.totals(self.best)  # in one, for threads
+
+    @property
+    def values(self) -> list[int]:
+        """The value of the incumbent on every level."""
+        best, values = self._reached
+        if best is not self.best:
+            best = self.best
+            values = self.totals(best)
+            self._reached = best, values
+        return values
 
     def objective(self, level: int) -> int:
         """Return the incumbent's value on a level, or what it has to exceed."""
-        return max(self.totals(self.best)[level], self._to_beat.get(level, _NOTHING))
+        return max(self.values[level], self._to_beat.get(level, _NOTHING))
 
     def meets(self, level: int) -> bool:
         """Return whether the incumbent reaches the threshold of a level; not if there is none."""
-        return level in self._floors and self._short(self.totals(self.best))[level] == 0
+        return level in self._floors and self._short(self.values)[level] == 0
 
     @property
     def is_answer(self) -> bool:

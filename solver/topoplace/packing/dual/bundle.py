@@ -105,9 +105,12 @@ class _FlatColumns:
         """Take in the new columns that the subproblem admits."""
         taken, positions = [], []
         self._known.share(self._kinds, self._num_seen)
-        for position in range(self._num_seen, len(self._known)):
-            column, rows = self._known.all[position], self._known.rows(position)
-            if self._kinds.admits(column.candidate) and self._free[rows].all():
+        new = np.arange(self._num_seen, len(self._known))
+        starts, _ = self._known.rows_among(new, ~self._free)
+        fits = starts[1:] == starts[:-1]  # without a row that has nothing left
+        for position, is_free in zip(new.tolist(), fits.tolist(), strict=True):
+            column = self._known.all[position]
+            if is_free and self._kinds.admits(column.candidate):
                 taken.append(column)
                 positions.append(position)
             else:

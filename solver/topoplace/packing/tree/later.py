@@ -29,9 +29,54 @@ _FIRST_STEPS = 2  # of the bundle at a leaf: if they gain nothing, more will not
 _STEPS = 8  # of the bundle, until it is seen what they gained
 _LEAST_STEP = 0.005  # of the gap, that some steps have to gain
 _COLUMNS = 2  # of each request that a step adds
+_LEAST_LIFTED = 2  # level; of the first, those that start reach it
+_FACTORS = (1, 10, 100)  # by which prices of the level before are added
+_STEPS_BEFORE = 60  # of the bundle for that level
 _INTEGRAL = 0.02  # parts of starts up to this are errors of the bundle
 _MOST_PLACES = 4  # splits of places without a time limit: a checker prices all anew at each
 _LEAST_FALL = 0.02  # of the gap, on both sides of a split of starts that needs no prices
+
+
+def lifted(
+    relaxation: Relaxation,
+    columns: Columns,
+    sub: Subproblem,
+    bounded: Bounded,
+    before: DualPoint,
+    until: float,
+) -> Bounded:
+    """Return a dual point that also pays for what the level before has to reach.
+
+    Where it is decided who starts, few placements reach the level before, and the multiplier of
+    that level has to be large. So prices that prove it for these starts are added to those of a
+    point, many times.
+
+    Parameters
+    ----------
+    bounded
+        The point; it is returned if the sums are no better.
+    before
+        Prices of the level before, from which a proof for these starts is sought.
+    """
+    if sub.level < _LEAST_LIFTED or sub.reached[-1] is None:
+        return bounded
+    plain, lower = (
+        relaxation.filling(None),
+        replace(sub, level=sub.level - 1, reached=sub.reached[:-1]),
+    )
+    start = Bounded(plain.evaluate(lower, before, _COLUMNS), before)
+    steps = Bundle(plain, columns, lower)
+    proof = steps.run(start, sub.reached[-1] - 1, until=until, max_steps=_STEPS_BEFORE).point
+    point = bounded.point
+    for factor in _FACTORS:
+        multipliers = zip(point.multipliers, (*proof.multipliers, 1.0), strict=True)
+        sum_of_both = DualPoint(
+            point.row_prices + factor * proof.row_prices,
+            tuple(own + factor * more for own, more in multipliers),
+        )
+        found = Bounded(relaxation.evaluate(sub, sum_of_both, _COLUMNS), sum_of_both)
+        bounded = min(bounded, found, key=lambda one: one.value.bound)
+    return bounded
 
 
 class LaterTree(BestFirstTree):
@@ -41,6 +86,8 @@ class LaterTree(BestFirstTree):
     ----------
     pool
         The relaxation's, with the points that led to the root.
+    before
+        Prices of the level before.
     complete
         Looks for a placement with the starts of a leaf that has decided them all.
     """
@@ -52,10 +99,11 @@ class LaterTree(BestFirstTree):
         columns: Columns,
         root: Root,
         lower: Callable[[], int],
+        before: DualPoint,
         complete: Callable[[Subproblem, Bounded], object],
     ) -> None:
         problem, level = relaxation.problem, root.sub.level
-        self._pool, self._complete = pool, complete
+        self._pool, self._before, self._complete = pool, before, complete
         self._num_split_places = 0
         self._columns = (columns, Columns(problem))  # of each of two leaves at once
         self._amounts = columns.amounts()
@@ -171,19 +219,24 @@ class LaterTree(BestFirstTree):
     def _lower_one(
         self, leaf: Node, columns: Columns, own: LaterPool, highest: int, until: float
     ) -> None:
-        relaxation, sub = self.relaxation.filling(own), leaf.sub
+        relaxation, sub, at_once = self.relaxation.filling(own), leaf.sub, _FIRST_STEPS
         if leaf.bounded is None:
             best = int(leaf.pooled.argmin())
             bound, parts = leaf.pooled[best], self._pool.parts(best)
             priced = Priced(self._pool.gains(best), [])
             value = DualValue(float(bound), int(bound), parts, priced)
             leaf.bounded = Bounded(value, DualPoint.rounded(value))
+            if self._startable <= sub.decided:
+                known = leaf.bounded
+                leaf.bounded = lifted(relaxation, columns, sub, known, self._before, until)
+                if leaf.bounded is not known:
+                    leaf.step_size, at_once = 0.0, _STEPS
         bound, lower = leaf.bound, self.lower()
         goal = max(lower, min(highest, bound - 1 - (bound - lower) // 50))
         keep_least(relaxation, sub, columns, leaf.bounded, steering.COLUMNS)
         columns.set_amounts(leaf.amounts or self._amounts)
         bundle = Bundle(relaxation, columns, sub, leaf.step_size)
-        bounded, at_once = leaf.bounded, _FIRST_STEPS
+        bounded = leaf.bounded
         while not bundle.converged:
             before = bounded.value.bound
             bounded = bundle.run(
