@@ -17,7 +17,7 @@ from dataclasses import replace
 import numpy as np
 
 from topoplace.packing.dual._bundle import minimise_near
-from topoplace.packing.dual.columns import Column, Columns, owners_of, values_of
+from topoplace.packing.dual.columns import Column, Columns, values_of
 from topoplace.packing.dual.generation import (
     MOST_ENTRIES,
     Bounded,
@@ -103,23 +103,19 @@ class _FlatColumns:
 
     def _take_in(self) -> None:
         """Take in the new columns that the subproblem admits."""
-        taken, positions = [], []
         self._known.share(self._kinds, self._num_seen)
         new = np.arange(self._num_seen, len(self._known))
         starts, _ = self._known.rows_among(new, ~self._free)
         fits = starts[1:] == starts[:-1]  # without a row that has nothing left
-        for position, is_free in zip(new.tolist(), fits.tolist(), strict=True):
-            column = self._known.all[position]
-            if is_free and self._kinds.admits(column.candidate):
-                taken.append(column)
-                positions.append(position)
-            else:
-                column.amount = 0.0
+        fits &= self._known.admitted(self._kinds, self._num_seen)
+        for position in new[~fits].tolist():
+            self._known.all[position].amount = 0.0
+        taken = [self._known.all[position] for position in new[fits].tolist()]
         self._num_seen = len(self._known)
         self._taken += taken
-        self._positions = np.concatenate([self._positions, np.array(positions, dtype=np.int64)])
+        self._positions = np.concatenate([self._positions, new[fits]])
         values = values_of(self._problem, taken, self._sub.level + 1)
-        self._owner = np.concatenate([self._owner, owners_of(taken)])
+        self._owner = np.concatenate([self._owner, self._known.owners(new[fits])])
         self._values = np.concatenate([self._values, values.T], axis=1)
         self._amounts = np.concatenate([self._amounts, [c.amount for c in taken]])
 

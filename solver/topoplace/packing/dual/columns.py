@@ -115,6 +115,7 @@ class Columns:
         self._keys = np.random.default_rng(problem.num_rows)
         self._hashes, self._num_hashed = np.zeros(problem.num_rows, dtype=np.int64), 0
         self._row_lists = _RowLists()
+        self._owner = np.zeros(1 << 10, dtype=np.int64)
         self._tight = np.zeros(problem.num_rows, dtype=bool)
         self._tight[: problem.num_covers] = True
 
@@ -134,13 +135,17 @@ class Columns:
         return len(new)
 
     def _append(self, candidate: Any, rows: IntArray | Unsigned) -> None:
-        self._index[candidate] = len(self.all)
+        self._index[candidate] = number = len(self.all)
+        if number == len(self._owner):
+            self._owner = np.concatenate([self._owner, np.zeros_like(self._owner)])
+        self._owner[number] = candidate.request_idx
         self.all.append(Column(candidate))
         self._row_lists.append(rows)
 
     def share(self, kinds: Kinds, since: int = 0) -> None:
         """Copy columns, from a position on, to requests of their kind that are distinguished."""
-        for position in range(since, len(self.all)):
+        several = np.array([len(kinds.others(q)) for q in range(len(kinds.first))], dtype=bool)
+        for position in (since + np.flatnonzero(several[self.owners()[since:]])).tolist():
             known = self.all[position].candidate
             for q in kinds.others(known.request_idx):
                 candidate = replace(known, request_idx=q)
@@ -151,6 +156,7 @@ class Columns:
         """Drop all columns that are not marked."""
         self.all = [c for c, k in zip(self.all, kept, strict=True) if k]
         self._index = {c.candidate: i for i, c in enumerate(self.all)}
+        self._owner[: len(self.all)] = self._owner[: len(kept)][kept]
         self._row_lists.keep(np.flatnonzero(kept))
         self._hashes, self._num_hashed = np.zeros(len(self._hashes), dtype=np.int64), 0
 
@@ -246,7 +252,16 @@ class Columns:
 
     def owners(self, positions: IntArray | None = None) -> IntArray:
         """Return the request of every column, or of some."""
-        return owners_of(self._of(positions))
+        every = self._owner[: len(self.all)]
+        return every.copy() if positions is None else every[positions]
+
+    def admitted(self, kinds: Kinds, since: int) -> BoolArray:
+        """Mark the columns that kinds admit, from a position on."""
+        own = self.owners()[since:]
+        found: BoolArray = kinds.most[own] > 0
+        for k in np.flatnonzero(found & kinds.limited[own]).tolist():
+            found[k] = kinds.admits(self.all[since + k].candidate)
+        return found
 
     def values(self, num_levels: int, positions: IntArray | None = None) -> IntArray:
         """Return the values of columns on the first levels, shape ``(num_columns, num_levels)``."""
