@@ -101,7 +101,6 @@ _PASSES = 100  # over the requests, in a round
 _EXCHANGES = 4  # at most, of amounts of one request in a pass
 _INNER = 0.1  # of a round's duality gap that may be left of that of its quadratic function
 _ENTERING = 16  # columns without an amount of each request, at most, that take part in a round
-_FEWEST_ROWS, _MOST_ENTRIES = 256, 8_000_000  # of a matrix of amounts
 _TINY = 1e-9  # amounts that do not count
 _HALVINGS = 6  # of the way to the maximum of the quadratic function
 
@@ -110,25 +109,36 @@ _HALVINGS = 6  # of the way to the maximum of the quadratic function
 def gram_of_amounts(columns, starts, rows, marked):
     """Return for every two columns the sum over the marked rows of the products of their amounts.
 
-    Columns list the rows that they use, each repeated by the amount. Products are those of
-    matrices, by BLAS, of some of the rows at a time.
+    Columns list the rows that they use, each repeated by the amount. Only columns that use the same
+    row are looked at: a product of matrices takes longer, and loads more of Numba.
     """
-    num = columns.shape[0]
-    place = np.empty(marked.shape[0], np.int64)
-    num_marked = 0
-    for r in range(marked.shape[0]):
-        place[r] = num_marked if marked[r] else -1
-        num_marked += marked[r]
+    num, num_rows = columns.shape[0], marked.shape[0]
+    last, ends = np.full(num_rows, -1), np.zeros(num_rows + 1, np.int64)
+    for i in range(num):
+        for k in range(starts[columns[i]], starts[columns[i] + 1]):
+            if marked[rows[k]] and last[rows[k]] != i:
+                last[rows[k]] = i
+                ends[rows[k] + 1] += 1
+    for r in range(num_rows):
+        ends[r + 1] += ends[r]
+    user, amount = np.empty(ends[-1], np.int64), np.zeros(ends[-1], np.float32)
+    at, last = ends[:-1] - 1, np.full(num_rows, -1)  # of each row, what is written last
+    for i in range(num):
+        for k in range(starts[columns[i]], starts[columns[i] + 1]):
+            r = rows[k]
+            if marked[r]:
+                at[r] += last[r] != i
+                last[r] = i
+                user[at[r]] = i
+                amount[at[r]] += 1
     common = np.zeros((num, num), np.float32)
-    width = min(num_marked, max(_FEWEST_ROWS, _MOST_ENTRIES // max(1, num)))
-    for begin in range(0, num_marked, max(1, width)):
-        taken = np.zeros((num, width), np.float32)
-        for i in range(num):
-            for k in range(starts[columns[i]], starts[columns[i] + 1]):
-                at = place[rows[k]] - begin
-                if 0 <= at < width:
-                    taken[i, at] += 1
-        common += np.dot(taken, taken.T)
+    for r in range(num_rows):
+        for k in range(ends[r], ends[r + 1]):
+            for m in range(ends[r], k + 1):
+                common[user[k], user[m]] += amount[k] * amount[m]
+    for i in range(num):
+        for j in range(i):
+            common[j, i] = common[i, j]
     return common
 
 
@@ -215,7 +225,10 @@ def those_to_move(first, members, least, most, amounts, gains, columns, first_of
     sum of the largest gains of requests, and by how much the amounts miss it.
     """
     num, gained, missed = 0, 0.0, 0.0
-    best = np.empty(_ENTERING + most.max() if most.shape[0] else _ENTERING)
+    widest = 0
+    for q in range(most.shape[0]):
+        widest = max(widest, most[q])
+    best = np.empty(_ENTERING + widest)
     for q in range(first.shape[0] - 1):
         mine = members[first[q] : first[q + 1]]
         high, low = -np.inf, np.inf
