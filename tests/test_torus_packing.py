@@ -17,9 +17,14 @@ from topoplace.certify.packing import certified_bound
 from topoplace.certify.torus.instance import read_instance
 from topoplace.certify.torus.oracle import TorusOracle
 from topoplace.packing.budget import Budget
+from topoplace.packing.dual.bundle import Bundle
+from topoplace.packing.dual.columns import Columns
+from topoplace.packing.dual.generation import Bounded
+from topoplace.packing.dual.relaxation import DualPoint, Relaxation
 from topoplace.packing.primal.dive import NeighbourhoodSearch
 from topoplace.packing.problem import Query, Subproblem, fits
 from topoplace.packing.search import Search
+from topoplace.packing.tree.later import lifted
 from topoplace.packing.tree.nodes import Dominance, split_start
 from topoplace.placement.torus import footprints
 from topoplace.placement.torus.annealing import Annealer
@@ -52,6 +57,30 @@ def compatible(problem: TorusPacking, rng: random.Random, most: int) -> list[Can
         if len(chosen) < most and fits(problem, [*chosen, candidate]):
             chosen.append(candidate)
     return chosen
+
+
+def test_prices_of_the_level_before_help_where_it_is_decided_who_starts() -> None:
+    with_them, without, best = 0.0, 0.0, 0
+    for seed in range(16):
+        problem, budget = mid_size(seed), Budget(None)
+        found = Search(problem, budget).run()
+        every, started = range(len(problem.names)), {c.request_idx for c in found.placement}
+        reached, value = tuple(found.values[:2]), found.values[2]
+        sub = Subproblem(2, reached, frozenset(started), frozenset({*every} - started))
+        relaxation = Relaxation(problem, budget)
+        point, before = (DualPoint(np.zeros(problem.num_rows), (0.0,) * k) for k in (2, 1))
+        start = Bounded(relaxation.evaluate(sub, point), point)
+        own = lifted(relaxation, Columns(problem), sub, start, before, np.inf)
+        assert value <= own.value.bound <= start.value.bound
+        bounds = [
+            Bundle(relaxation, Columns(problem), sub)
+            .run(one, value, until=np.inf, max_steps=10)
+            .value.bound
+            for one in (start, own)
+        ]
+        assert min(bounds) >= value
+        without, with_them, best = without + bounds[0], with_them + bounds[1], best + value
+    assert with_them - best < 0.5 * (without - best)
 
 
 @pytest.mark.parametrize("chunk", range(4))
