@@ -329,7 +329,8 @@ class Writer:
         undecided = [name for name in self.packing.names if name not in scope.starts]
         if not first and (depth <= 0 or not self.packing.names):
             return self._end(scope)
-        if not first and scope.forced and (rng.random() < self.cover_share or not undecided):
+        may_cover = not first and scope.forced and self.packing.coverable
+        if may_cover and (rng.random() < self.cover_share or not undecided):
             return self._cover(scope, depth)
         if not undecided and not (self.odd and rng.random() < 0.02):
             return self._end(scope)

@@ -20,6 +20,7 @@ from topoplace.packing.problem import NO_VALUE, Cover, Query
 
 SHARES = {
     **dict.fromkeys(packing_kinds.KINDS, (0.4, 0.12)),
+    "large-fattree shared": (0.4, 0.05),  # limits of costs are seldom just the truth
     "mapping total": (0.6, 0.1),
     "mapping blocks": (0.4, 0.1),
     "mapping star": (0.5, 0.1),
@@ -96,7 +97,7 @@ def test_the_checker_finds_the_best_of_all_candidates(machine: str, seeds: range
 
 
 @pytest.mark.parametrize("seeds", few_of([range(30), range(30, 90)], 1))
-@pytest.mark.parametrize("machine", ["anchored", "cubes", "dragonfly", "ring"])
+@pytest.mark.parametrize("machine", ["anchored", "cubes", "dragonfly", "fattree", "ring"])
 def test_the_solver_finds_what_the_checker_finds(machine: str, seeds: range) -> None:
     """At any prices, under any covers; and its candidates gain what it says."""
     some = 0

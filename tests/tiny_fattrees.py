@@ -6,9 +6,10 @@ import itertools
 import random
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import NamedTuple
 
+from random_certificates import Column, Packing
 from topoplace.certify.fattree.check import fault_of, read_instance
 from topoplace.machine.fattree import FatTree
 from topoplace.result.fattree import FatTreeModel
@@ -108,6 +109,39 @@ def places(
         if not any(other == own and less <= links for other, less in least):
             least.append((own, links))
     return [(own + Counter(links), len(links)) for own, links in least]
+
+
+def packing_of(
+    snapshot: Snapshot,
+    earlier: Sequence[int] = (),
+    chosen: Sequence[tuple[str, str]] | None = None,
+) -> Packing:
+    """Return a snapshot as a packing, of some requests with others' places if these are chosen."""
+    own = read_instance(snapshot)
+    tree, left, requests = own.tree, own.left.tolist(), {one.id: one for one in own.queue}
+    leaves = len(tree.sizes)
+    free = frozenset(row for row in range(leaves, tree.num_rows) if left[row])
+    pairs = [(name, name) for name in requests] if chosen is None else list(chosen)
+    rows_of = {name: range(own.start or 0, own.stop) for name, own in tree.families.items()}
+    called = {row: (name, k) for name, rows in rows_of.items() for k, row in enumerate(rows)}
+    columns, kinds = [], dict[int, list[str]]()
+    for name, other in pairs:
+        nodes = requests[other].nodes
+        kinds.setdefault(nodes, []).append(name)
+        for rows, links in places(tree, left[:leaves], free, nodes):
+            taken = {called[row]: number for row, number in rows.items()}
+            values = requests[name].value, -links
+            columns.append(Column(name, taken, frozenset(rows), values))
+    return Packing(
+        [name for name, _ in pairs],
+        {name: [left[row] for row in rows] for name, rows in rows_of.items()},
+        columns,
+        tree.num_rows,
+        (max((one.value for one in own.queue), default=0), tree.num_rows),
+        list(kinds.values()),
+        partial(packing_of, snapshot, earlier),
+        earlier,
+    )
 
 
 def best(snapshot: Snapshot) -> tuple[int, int]:

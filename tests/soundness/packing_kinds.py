@@ -1,4 +1,4 @@
-"""Tiny problems that are packings, for certificates: tori, hierarchies, cubes and rings."""
+"""Tiny problems that are packings, for certificates, on all kinds of machines."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import copy
 import itertools
 import random
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -17,6 +17,7 @@ import dragonfly_cases
 import random_certificates
 import ring_cases
 import tiny_cubes
+import tiny_fattrees
 import tiny_hierarchies
 import tiny_packing
 from brute_force import Tiny
@@ -27,6 +28,8 @@ from topoplace.certify.cubes import instance as cubes_instance
 from topoplace.certify.cubes.oracle import CubesOracle, Tables
 from topoplace.certify.dragonfly.instance import read_dragonfly
 from topoplace.certify.dragonfly.oracle import DragonflyOracle
+from topoplace.certify.fattree import check as fattree_check
+from topoplace.certify.fattree import oracle as fattree_oracle
 from topoplace.certify.hierarchy import instance as hierarchy_instance
 from topoplace.certify.hierarchy.free import free_oracle
 from topoplace.certify.hierarchy.oracle import HierarchyOracle
@@ -43,6 +46,8 @@ from topoplace.placement.cubes.problem import CubesProblem
 from topoplace.placement.dragonfly.packing import DragonflyPacking
 from topoplace.placement.dragonfly.problem import DragonflyProblem
 from topoplace.placement.dragonfly.problem import prepare as prepare_dragonfly
+from topoplace.placement.fattree.packing import packed
+from topoplace.placement.fattree.state import prepare as prepare_fattree
 from topoplace.placement.hierarchy.free import FreePacking
 from topoplace.placement.hierarchy.problem import HierarchyProblem
 from topoplace.placement.torus.anchored_packing import AnchoredPacking
@@ -144,6 +149,31 @@ def _dragonfly(rng: random.Random, alike: bool) -> TinyPacking:
     return TinyPacking(partial(dragonfly_cases.packing_of, document), oracle, lambda: solver)
 
 
+def _fattree(rng: random.Random, alike: bool) -> TinyPacking:
+    snapshot = with_value(tiny_fattrees.random_tree(rng))
+    own = fattree_check.read_instance(snapshot)
+    oracle = fattree_oracle.oracle_of(own.tree, own.left, own.queue)
+    assert oracle.places is not None
+    state = prepare_fattree(snapshot)
+    return TinyPacking(
+        partial(tiny_fattrees.packing_of, snapshot), oracle, lambda: packed(state).packing
+    )
+
+
+def _large_fattree(rng: random.Random, alike: bool) -> TinyPacking:
+    """Return a tiny tree as if it were large: limits of costs, and no covers."""
+    snapshot = with_value(tiny_fattrees.random_tree(rng))
+    own = fattree_check.read_instance(snapshot)
+    oracle = fattree_oracle.FatTreeOracle(own.tree, own.left, own.queue)
+
+    def packing_of(earlier: Sequence[int]) -> Packing:
+        found = tiny_fattrees.packing_of(snapshot, earlier)
+        columns = [replace(column, covers=frozenset()) for column in found.columns]
+        return replace(found, columns=columns, coverable=0)
+
+    return TinyPacking(packing_of, oracle)
+
+
 def _ring(rng: random.Random, alike: bool) -> TinyPacking:
     ring, jobs = ring_cases.random_ring(rng)
     packing_of = partial(ring_cases.packing_of, ring, {job.id: job for job in jobs})
@@ -157,11 +187,16 @@ MACHINES: dict[str, Callable[[random.Random, bool], TinyPacking]] = {
     "free": _free,
     "cubes": _cubes,
     "dragonfly": _dragonfly,
+    "fattree": _fattree,
     "ring": _ring,
 }
 
+LARGE = {"large-fattree": _large_fattree}
+"""Machines whose oracles say no more than limits."""
+
 KINDS = [
-    f"{machine} {kind}" for machine in MACHINES for kind in (*random_certificates.KINDS, "later")
+    *(f"{name} {kind}" for name in MACHINES for kind in (*random_certificates.KINDS, "later")),
+    *(f"{name} {kind}" for name in LARGE for kind in ("leaf", "start", "shared", "later")),
 ]
 """Machine and kind of certificate; that of a later level may be of any kind."""
 
@@ -171,7 +206,7 @@ def targets(name: str, seed: int) -> Iterator[Target]:
     machine, kind = name.split(" ")
     for at in itertools.count():
         rng = random.Random(f"{name}, problem {at} of seed {seed}")
-        tiny = MACHINES[machine](rng, kind == "alike")
+        tiny = (MACHINES | LARGE)[machine](rng, kind == "alike")
         packing, earlier = tiny.packing_of(()), list[int]()
         level_idx = rng.randrange(1, len(packing.largest)) if kind == "later" else 0
         for k in range(level_idx):  # the best that earlier levels can reach, or less
