@@ -65,13 +65,16 @@ def lifted(
         replace(sub, level=sub.level - 1, reached=sub.reached[:-1]),
     )
     start = Bounded(plain.evaluate(lower, before, _COLUMNS), before)
-    steps = Bundle(plain, columns, lower)
-    proof = steps.run(start, sub.reached[-1] - 1, until=until, max_steps=_STEPS_BEFORE).point
+    steps, amounts = Bundle(plain, columns, lower), columns.amounts()
+    proof = steps.run(start, sub.reached[-1] - 1, until=until, max_steps=_STEPS_BEFORE)
+    columns.set_amounts(amounts)
+    if (proof.value.certified or 0) > sub.reached[-1]:
+        return bounded  # many times what is open there is more than the prices gain
     point = bounded.point
     for factor in _FACTORS:
-        multipliers = zip(point.multipliers, (*proof.multipliers, 1.0), strict=True)
+        multipliers = zip(point.multipliers, (*proof.point.multipliers, 1.0), strict=True)
         sum_of_both = DualPoint(
-            point.row_prices + factor * proof.row_prices,
+            point.row_prices + factor * proof.point.row_prices,
             tuple(own + factor * more for own, more in multipliers),
         )
         found = Bounded(relaxation.evaluate(sub, sum_of_both, _COLUMNS), sum_of_both)
