@@ -121,7 +121,28 @@ def test_what_is_not_for_kinds_of_others_is_refused_in_one_line(
         assert run(["place", snapshot, *several]) == ExitCode.BAD_INPUT
         told = capsys.readouterr().err
         assert told.count("\n") == 1
-        assert "expected a torus, mesh, hierarchy, pod of cubes, dragonfly or fat tree" in told
+        assert (
+            "expected a machine of kind torus or hierarchy or cubes or dragonfly or fattree" in told
+        )
+
+
+@pytest.mark.parametrize(
+    ("name", "of_its_own"), [("fattree", set()), ("dragonfly", {"simulators.py"})]
+)
+def test_a_kind_is_named_in_three_files_besides_its_own(name: str, of_its_own: set[str]) -> None:
+    package = Path(tp.__file__).parent
+    others = [
+        file
+        for file in package.rglob("*.py")
+        if name not in file.relative_to(package).as_posix() and file.name not in of_its_own
+    ]
+    naming = [
+        file.relative_to(package).as_posix()
+        for file in others
+        if name in file.read_text().replace(f"docs/proofs/{name}.md", "").lower()
+    ]
+    assert "kinds.py" in naming
+    assert len(naming) <= 3, naming
 
 
 def test_wrong_machines_are_named_by_the_kind_of_others() -> None:

@@ -17,7 +17,7 @@ from topoplace.cli import run
 from topoplace.cli.app import COMMANDS
 from topoplace.errors import MAX_FAULTS, Faults, InputError, closest
 from topoplace.kinds import kind_named
-from topoplace.shipped import FORMATS, MACHINES
+from topoplace.shipped import FORMATS, MACHINES, WRITTEN
 from topoplace.shipped import SNAPSHOTS as SNAPSHOT_NAMES
 from topoplace.snapshot.convert import CONVERSIONS
 from topoplace.snapshot.files import machine_names, snapshot_names
@@ -205,6 +205,7 @@ def test_the_names_that_help_lists_are_those_there_are() -> None:
     assert list(MACHINES) == machine_names()
     assert list(SNAPSHOT_NAMES) == snapshot_names()
     assert list(FORMATS) == list(dict.fromkeys(source for source, _ in CONVERSIONS))
+    assert {*WRITTEN} == {target for _, target in CONVERSIONS}
 
 
 @pytest.mark.parametrize("command", COMMANDS)

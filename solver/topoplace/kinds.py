@@ -67,7 +67,8 @@ class Kind:
     view
         What tables and pictures show of a result (`topoplace.report.view.View`).
     methods
-        By name of a shipped method: the module that registers it, and a line on what it does.
+        By name of a shipped method: the module that registers it, or ``module:name`` of one that
+        serves several kinds; and a line on what it does.
     site
         The class of such a machine under a replay of a job log (`TreeSite` of
         `topoplace.study.replay.trees`); None if there are no replays.
@@ -92,10 +93,12 @@ class Kind:
         `topoplace.study.what_if`, `Domains` of `topoplace.study.domain_worth`); None if nothing.
     about
         Returns a line on a machine, called with its document; None for no line.
-    written
-        By format of another tool: what writes such a machine in it, called with its document.
+    read, written
+        By format of another tool: what reads such a machine from a file, and what writes one,
+        called with its document.
     of_switches
-        Returns a switch tree, or a snapshot of one, as one of this kind; None if nothing does.
+        Returns a switch tree, or a snapshot of one, as one of this kind, for ``convert --to`` and
+        the name of the machine; None if nothing does.
     has_rule
         Whether jobs obey an interference rule: that of tori, on which they share links.
     usual
@@ -134,6 +137,7 @@ class Kind:
     shown: Ref | None = None
     priced: Ref | None = None
     about: Ref | None = None
+    read: Mapping[str, Ref] = field(default_factory=dict)
     written: Mapping[str, Ref] = field(default_factory=dict)
     of_switches: Ref | None = None
     has_rule: bool = False

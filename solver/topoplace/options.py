@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar
 
 from topoplace.errors import InputError, closest
 from topoplace.given import fitting, parse_extents
-from topoplace.shipped import EXPORTS, FORMATS
+from topoplace.shipped import EXPORTS, FORMATS, WRITTEN
 
 if TYPE_CHECKING:
     from topoplace.mapping.onto import Source as PlacesSource
@@ -1085,6 +1085,4 @@ class Convert(ConvertOptions):
     from_format: str = option(
         "F", f"The format of FILE: {', '.join(FORMATS)}.", "--from", default="", is_required=True
     )
-    to_format: str | None = option(
-        "F", "What to write: snapshot, machine, dragonfly, slurm-topology, slurm-yaml.", "--to"
-    )
+    to_format: str | None = option("F", f"What to write: {', '.join(WRITTEN)}.", "--to")

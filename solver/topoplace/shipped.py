@@ -17,10 +17,13 @@ SNAPSHOTS = (
 
 FORMATS = (
     *("snapshot", "cray-neighbours", "swf", "slurm", "slurm-topology", "machine", "kubernetes"),
-    *("topograph", "ibnetdiscover", "hwloc", "node-switch", "codes", "sst", "slice-packer"),
-    "rfold",
+    *("topograph", "ibnetdiscover", "hwloc", "node-switch", "slice-packer", "rfold"),
+    *("codes", "sst"),
 )
 """Formats that `topoplace convert` reads."""
+
+WRITTEN = ("snapshot", "machine", "dragonfly", "slurm-topology", "slurm-yaml")
+"""What `topoplace convert` writes."""
 
 EXPORTS = ("opb", "mps", "lp", "cp-sat", "minizinc", "veripb")
 """Formats that `topoplace export` writes."""

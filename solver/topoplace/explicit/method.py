@@ -17,19 +17,13 @@ from topoplace.explicit.chosen import Chosen
 from topoplace.explicit.exported import Explicit
 from topoplace.explicit.writers import cp_model_of
 from topoplace.kinds import kind_named
-from topoplace.solving import Bound, Options, Outcome, register
+from topoplace.solving import Bound, Options, Outcome
 from topoplace.solving.solve import Problem, frame_of, require_no_order
 
 MOST_VARIABLES = 100_000
 """Most variables of a model that the method takes."""
 
 
-@register("placement", "cp-sat")
-@register("cubes", "cp-sat")
-@register("dragonfly", "cp-sat")
-@register("fattree", "cp-sat")
-@register("hierarchy", "cp-sat")
-@register("mapping", "cp-sat")
 def cp_sat(problem: Problem, options: Options) -> Outcome:
     """Solve the levels by CP-SAT on their explicit models.
 

@@ -22,7 +22,7 @@ from topoplace.solving.minizinc import (
     run_minizinc,
 )
 from topoplace.solving.outcome import Bound, Outcome
-from topoplace.solving.registry import Options, register
+from topoplace.solving.registry import Options
 from topoplace.solving.solve import Problem, frame_of
 
 MOST_CANDIDATES, MOST_PLACES = 5_000, 1 << 12
@@ -52,8 +52,6 @@ def _packing_data(packed: PackedModel) -> dict[str, Any]:
     }
 
 
-@register("cubes", "minizinc")
-@register("fattree", "minizinc")
 def listed_minizinc(problem: Problem, options: Options) -> Outcome:
     """Place the queue by runs of the model of listed candidates, one per level.
 
@@ -136,7 +134,6 @@ def mapping_data(problem: MappingProblem) -> dict[str, Any]:
     }
 
 
-@register("mapping", "minizinc")
 def mapping_minizinc(problem: MappingProblem, options: Options) -> Outcome:
     """Map tasks by the reference model; its optimum is a bound found by search.
 

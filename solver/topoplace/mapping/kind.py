@@ -14,8 +14,8 @@ _BOUNDS, _EMBED, _GROW = "mapping.bounds", "mapping.embedding", "mapping.growing
 _HALVE, _ANNEAL, _TABU = "mapping.halving", "mapping.local_search", "mapping.tabu_search"
 _OBJECTS = "mapping.objects"
 _SEARCH = (_BOUNDS, _GROW, _HALVE, _ANNEAL, _TABU, _OBJECTS)
-_MINIZINC = "topoplace.explicit.reference"
-_CP_SAT = "topoplace.explicit.method"
+_MINIZINC = "topoplace.explicit.reference:mapping_minizinc"
+_CP_SAT = "topoplace.explicit.method:cp_sat"
 
 KIND = Kind(
     name="mapping",

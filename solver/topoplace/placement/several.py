@@ -10,6 +10,7 @@ from typing import Any, Protocol, Self, TypeVar, get_args
 
 from topoplace.errors import InputError, unknown_name
 from topoplace.interrupts import ended_in_time, heeded
+from topoplace.kinds import kind_named
 from topoplace.packing.budget import Budget
 from topoplace.packing.frontier import Point, Step, TradeOff, trade_off
 from topoplace.packing.optima import Alternatives, all_optima
@@ -54,8 +55,7 @@ def traded_off(
     Parameters
     ----------
     instance
-        A prepared snapshot of a torus, mesh, hierarchy, pod of cubes, dragonfly or fat tree, or a
-        problem of one.
+        A prepared snapshot, or its problem.
     traded
         Names of the levels; of the others anything will do.
     options
@@ -117,8 +117,7 @@ def optima_of(
     Parameters
     ----------
     instance
-        A prepared snapshot of a torus, mesh, hierarchy, pod of cubes, dragonfly or fat tree, or a
-        problem of one.
+        A prepared snapshot, or its problem.
     most
         How many are enough.
     chosen
@@ -183,9 +182,10 @@ def _require_document_of(problem: Problem, document: type[Frontier | Optima]) ->
     if document is Optima and not all(one.value for one in getattr(problem, "requests", ())):
         expected = "nodes or jobs for all optima where a request has no GPUs"
         raise InputError(expected, field="value", value="gpus")
-    if problem.kind not in get_args(document.model_fields["problem"].annotation):
-        machines = "a torus, mesh, hierarchy, pod of cubes, dragonfly or fat tree"
-        expected = f"{machines} for more than one placement"
+    problems = get_args(document.model_fields["problem"].annotation)
+    if problem.kind not in problems:
+        machines = " or ".join(str(kind_named(name).machine) for name in problems)
+        expected = f"a machine of kind {machines} for more than one placement"
         raise InputError(expected, field="machine.kind", value=problem.kind)
 
 

@@ -9,27 +9,32 @@ prism, or on which nodes; requests that are equal may exchange their places.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from functools import reduce
+from operator import or_
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from pydantic import Field, ValidationError, ValidationInfo, field_validator
 
-from topoplace.kinds import kind_named
+from topoplace.kinds import kind_named, shipped
 from topoplace.result.base import Kept, Limits
 from topoplace.result.certificate import Certificate
-from topoplace.result.dragonfly import DragonflySolution
-from topoplace.result.fattree import FatTreeSolution
-from topoplace.result.placement import (
-    CubesSolution,
-    HierarchySolution,
-    PlacementLimits,
-    RepackSolution,
-    Solution,
-)
+from topoplace.result.placement import PlacementLimits
 from topoplace.shown import Drawn, work
 from topoplace.snapshot.schema import DefragmentInstance, Model, Name, Seconds, Snapshot
 
 if TYPE_CHECKING:
     from topoplace.result.placement import CubesResult, HierarchyResult, PlacementResult
+
+    OfAny: TypeAlias = Any
+    Problem: TypeAlias = str
+    Placed: TypeAlias = str
+else:
+    _KINDS = [kind for kind in shipped().values() if kind.solution is not None]
+    OfAny = reduce(or_, dict.fromkeys(kind.get("solution") for kind in _KINDS))
+    """A solution of any kind that has documents of several."""
+    Problem = Literal[tuple(kind.name for kind in _KINDS)]
+    Placed = Literal[tuple(kind.name for kind in _KINDS if kind.machine is not None)]
+    """The kinds that have such documents, and those of them that place a queue."""
 
 
 class NamedLevel(Model):
@@ -43,14 +48,7 @@ class Point(Model):
     """A placement, and its value on every level of the problem."""
 
     values: list[int]
-    solution: (
-        Solution
-        | HierarchySolution
-        | CubesSolution
-        | RepackSolution
-        | DragonflySolution
-        | FatTreeSolution
-    )
+    solution: OfAny
 
     def of_kind(self, name: str) -> Point:
         """Return the point with the solution read as one of a kind, if it may be one."""
@@ -76,7 +74,7 @@ class Step(Model):
 class Several(Drawn, Kept):
     """Several placements of a snapshot, and what is proven of all."""
 
-    problem: Literal["placement", "hierarchy", "cubes", "dragonfly", "fattree", "repack"]
+    problem: Problem
     method: Name
     levels: list[NamedLevel] = Field(description="of the problem")
     complete: bool
@@ -117,7 +115,7 @@ class Optima(Several):
     """Placements of a snapshot that are as good as each other, and as any other one."""
 
     schema_version: Annotated[Literal["topoplace.optima/1"], Field(alias="schema")]
-    problem: Literal["placement", "hierarchy", "cubes", "dragonfly", "fattree"]
+    problem: Placed
     instance: Snapshot
     chosen: Annotated[list[Name], Field(min_length=1)] = Field(
         description="the first levels, which count; of the others anything will do"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
@@ -12,7 +13,6 @@ from topoplace.errors import InputError, blamed_on, number_of
 from topoplace.formats.cray import read_cray_neighbours
 from topoplace.formats.fabrics import read_hwloc, read_ibnetdiscover, read_node_switch
 from topoplace.formats.kubernetes.snapshots import read_kubernetes, read_kubernetes_machine
-from topoplace.formats.simulators import read_codes, read_sst
 from topoplace.formats.slices import read_rfold, read_slice_scenario
 from topoplace.formats.slurm.folder import SlurmFiles, read_slurm_cluster, slurm_files
 from topoplace.formats.slurm.nodes import read_slurm_nodes
@@ -21,7 +21,7 @@ from topoplace.formats.slurm.topology_conf import topology_conf_of
 from topoplace.formats.swf import read_swf, snapshot_of_swf
 from topoplace.formats.text import name_of
 from topoplace.formats.topograph import read_topograph
-from topoplace.kinds import kind_named, kind_of_machine
+from topoplace.kinds import Kind, kind_of_machine, loaded, shipped
 from topoplace.machine.hostlist import parse_node_set
 from topoplace.options import ConvertOptions
 from topoplace.snapshot.files import text_of_document, write_text
@@ -199,10 +199,26 @@ def _told(machine: MachineModel) -> Made:
     return machine, () if about is None else (about(machine),)
 
 
-def _of_switches(made: Made) -> Made:
-    """Return a tree, or a snapshot of one, as a dragonfly."""
-    read = kind_named("dragonfly").get("of_switches")
-    return read(made[0]), made[1]
+def _of_kinds() -> Iterator[tuple[tuple[str, str], Conversion]]:
+    """Yield the conversions that kinds name: of files of their own, and of switch trees."""
+    trees: dict[str, Conversion] = {
+        "slurm": _snapshot_of_cluster,
+        "slurm-topology": lambda file, own: (_machine_of_topology(file, own), ()),
+    }
+    for kind in shipped().values():
+        for form, ref in kind.read.items():
+            yield (form, "machine"), partial(_read_by, ref)
+        for form, read in trees.items() if kind.of_switches is not None else ():
+            yield (form, str(kind.machine)), partial(_read_as, kind, read)
+
+
+def _read_by(ref: str, source: File, _: ConvertOptions) -> Made:
+    return _told(loaded(ref)(source))
+
+
+def _read_as(kind: Kind, read: Conversion, source: File, options: ConvertOptions) -> Made:
+    document, notes = read(source, options)
+    return kind.get("of_switches")(document), notes
 
 
 def about_tree(machine: TreeModel) -> str:
@@ -252,10 +268,6 @@ CONVERSIONS: dict[tuple[str, str], Conversion] = {
     ("swf", "snapshot"): _snapshot_of_log,
     ("slurm", "snapshot"): _snapshot_of_cluster,
     ("slurm-topology", "machine"): lambda file, own: _told(_machine_of_topology(file, own)),
-    ("slurm", "dragonfly"): lambda file, own: _of_switches(_snapshot_of_cluster(file, own)),
-    ("slurm-topology", "dragonfly"): lambda file, own: _of_switches(
-        (_machine_of_topology(file, own), ())
-    ),
     ("machine", "slurm-topology"): lambda file, _: _text_of_machine(file, topology_conf_of),
     ("machine", "slurm-yaml"): _yaml_of_machine,
     ("kubernetes", "snapshot"): lambda file, own: read_kubernetes(file, _part_of(own)),
@@ -266,11 +278,10 @@ CONVERSIONS: dict[tuple[str, str], Conversion] = {
     ("ibnetdiscover", "machine"): lambda file, own: read_ibnetdiscover(file, own.without or ()),
     ("hwloc", "machine"): lambda file, _: _told(read_hwloc(file)),
     ("node-switch", "machine"): lambda file, _: _told(read_node_switch(file)),
-    ("codes", "machine"): lambda file, _: (read_codes(file), ()),
-    ("sst", "machine"): lambda file, _: (read_sst(file), ()),
     ("slice-packer", "snapshot"): lambda file, _: read_slice_scenario(file),
     ("rfold", "snapshot"): lambda file, own: read_rfold(
         file, load_torus(_machine_for_jobs(own)), own.limit
     ),
+    **dict(_of_kinds()),
 }
 """What makes a document, or a text, and notes of a file, by the formats of both."""

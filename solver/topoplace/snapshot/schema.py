@@ -11,7 +11,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
-from typing import Annotated, Any, ClassVar, Final, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, Self, TypeVar
 
 from pydantic import (
     BaseModel,
@@ -30,6 +30,9 @@ from pydantic import (
 from topoplace.errors import UNSEEN, InputError
 from topoplace.kinds import kind_of_machine, placing
 from topoplace.machine.hostlist import names_by_number
+
+if TYPE_CHECKING:
+    from topoplace.machine.matrix import MatrixMachine
 
 SNAPSHOT_SCHEMA: Final = "topoplace.snapshot/1"
 MAX_PRIORITY = 1_000_000
@@ -170,6 +173,10 @@ class MachineDocument(_Sparse):
     @property
     def num_nodes(self) -> int | None:
         """How many nodes it has, which have numbers; None of a machine whose nodes have names."""
+        return None
+
+    def matrix(self) -> MatrixMachine | None:
+        """Return the distances between all nodes; None if they follow its grid or its levels."""
         return None
 
     @property

@@ -9,7 +9,7 @@ from typing import Any
 from topoplace import clock
 from topoplace.errors import unknown_name
 from topoplace.importing import imported
-from topoplace.kinds import kind_named
+from topoplace.kinds import kind_named, loaded
 from topoplace.result import Interference
 from topoplace.solving.outcome import Bound, Incumbent, Number, Outcome, Watch
 from topoplace.types import IntArray
@@ -165,15 +165,20 @@ def method_of(problem: str, name: str) -> Method:
     InputError
         If there is no such method.
     """
-    if (problem, name) not in _METHODS and name in kind_named(problem).methods:
-        imported(kind_named(problem).methods[name][0])
+    shipped = kind_named(problem).methods
+    if (problem, name) not in _METHODS and name in shipped:
+        ref, _ = shipped[name]
+        if ":" in ref:
+            register(problem, name)(loaded(ref))
+        else:
+            imported(ref)
     if (problem, name) not in _METHODS:
         known = method_names(problem)
         raise unknown_name(name, known, field="method")
     own = _METHODS[problem, name]
-    if own.summary or name not in kind_named(problem).methods:
+    if own.summary or name not in shipped:
         return own
-    return replace(own, summary=kind_named(problem).methods[name][1])
+    return replace(own, summary=shipped[name][1])
 
 
 def method_names(problem: str) -> list[str]:

@@ -21,7 +21,6 @@ from topoplace.errors import number_of
 from topoplace.machine import Network, Torus, parse_node_set
 from topoplace.machine.levels import levels_of_hierarchy
 from topoplace.machine.matrix import MatrixMachine
-from topoplace.result.dragonfly import DragonflyModel
 from topoplace.result.mapping import STAR_ROUTERS
 from topoplace.snapshot.schema import (
     MAX_TASKS,
@@ -283,9 +282,7 @@ def _machine(instance: MappingInstance) -> Network:
         if any(len(row) != len(model.distances) for row in model.distances):
             raise RefusedError("the matrix of distances is not square")
         return MatrixMachine(np.asarray(model.distances, dtype=np.int64))
-    if isinstance(model, DragonflyModel):
-        return model.matrix()
-    return torus_of(model)
+    return model.matrix() or torus_of(model)
 
 
 def _ranks(

@@ -4,8 +4,8 @@ from topoplace.kinds import Kind
 
 _CUBES = "topoplace.placement.cubes.exact"
 _IN_CUBES = "topoplace.placement.cubes.heuristics"
-_MINIZINC = "topoplace.explicit.reference"
-_CP_SAT = "topoplace.explicit.method"
+_MINIZINC = "topoplace.explicit.reference:listed_minizinc"
+_CP_SAT = "topoplace.explicit.method:cp_sat"
 
 KIND = Kind(
     name="cubes",

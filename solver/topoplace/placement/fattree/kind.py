@@ -4,7 +4,8 @@ from topoplace.kinds import Kind
 
 _HERE = "topoplace.placement.fattree"
 _RULES = f"{_HERE}.heuristics"
-_CP_SAT, _MODEL = "topoplace.explicit.method", "topoplace.explicit.reference"
+_CP_SAT = "topoplace.explicit.method:cp_sat"
+_MODEL = "topoplace.explicit.reference:listed_minizinc"
 
 KIND = Kind(
     name="fattree",

@@ -6,10 +6,10 @@ _DOMAINS = "topoplace.placement.hierarchy.exact"
 _FILLS = "topoplace.placement.hierarchy.heuristics.fits"
 _KUEUE = "topoplace.placement.hierarchy.heuristics.kueue"
 _BALANCED = "topoplace.placement.hierarchy.heuristics.kueue_balanced"
-_DOMAINS_MODEL = "topoplace.placement.hierarchy.minizinc"
+_DOMAINS_MODEL = "topoplace.placement.hierarchy.minizinc:minizinc"
 _BLOCK = "topoplace.placement.hierarchy.heuristics.slurm_block"
 _TREE = "topoplace.placement.hierarchy.heuristics.slurm_tree"
-_CP_SAT = "topoplace.explicit.method"
+_CP_SAT = "topoplace.explicit.method:cp_sat"
 
 KIND = Kind(
     name="hierarchy",

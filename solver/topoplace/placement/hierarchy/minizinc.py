@@ -19,15 +19,13 @@ from topoplace.placement.hierarchy.problem import HierarchyProblem, Started, wri
 from topoplace.snapshot.files import data_folder
 from topoplace.snapshot.hierarchy_state import HierarchyRequest, PartState
 from topoplace.snapshot.schema import WITHOUT_GPUS
-from topoplace.solving import Options, Outcome, register
+from topoplace.solving import Options, Outcome
 from topoplace.solving.minizinc import LevelRun, level_by_level, require_small, run_level
 
 MAX_HOSTS = 64
 """Largest machine accepted: the model has a variable for every part, level and domain."""
 
 
-@register("dragonfly", "minizinc")
-@register("hierarchy", "minizinc")
 def minizinc(problem: HierarchyProblem, options: Options) -> Outcome:
     """Place the queue by runs of the MiniZinc model, one per level.
 

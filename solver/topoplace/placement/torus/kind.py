@@ -7,7 +7,7 @@ _NODES = "topoplace.placement.torus.heuristics.node_orders"
 _FITS = "topoplace.placement.torus.heuristics.fits"
 _TORUS3D = "topoplace.placement.torus.heuristics.fits"
 _MINIZINC = "topoplace.placement.torus.minizinc"
-_CP_SAT = "topoplace.explicit.method"
+_CP_SAT = "topoplace.explicit.method:cp_sat"
 
 KIND = Kind(
     name="placement",
