@@ -38,6 +38,8 @@ _MAX_NATURAL = 1 << 23
 _SPARSE = 1 << 25  # bytes of a table that takes memory by pages
 _MOST_LISTED = 3  # routers of a dimension whose prisms are so few that each has sums of its own
 
+_MOST_KNOWN = 1 << 16  # prisms, some 500 bytes each
+
 _AT_ONCE = 1 << 21  # routers of pairs of footprint and line between looks at the clock: 0.1 s or so
 
 
@@ -440,12 +442,23 @@ class Footprints:
 
     def prism(self, code: int) -> Prism:
         """Return the prism of the machine that a kernel wrote as a code."""
-        code, z = divmod(code, self.depth)
-        code, line = divmod(code, len(self.bases))
-        footprint, last = divmod(code, self.depth)
-        origin = (*self.line_coords[line].tolist(), z)
-        extents = (*self.extents[footprint].tolist(), last + 1)
-        return Prism(self.back(origin), self.back(extents))
+        found = self._known.get(code)
+        if found is None:
+            rest, z = divmod(code, self.depth)
+            rest, line = divmod(rest, len(self.bases))
+            footprint, last = divmod(rest, self.depth)
+            origin = (*self.line_coords[line].tolist(), z)
+            extents = (*self.extents[footprint].tolist(), last + 1)
+            found = Prism(self.back(origin), self.back(extents))
+            if len(self._known) >= _MOST_KNOWN:
+                self._known.clear()
+            self._known[code] = found
+        return found
+
+    @cached_property
+    def _known(self) -> dict[int, Prism]:
+        """Prisms by code: searches find the same ones again and again."""
+        return {}
 
 
 @cache

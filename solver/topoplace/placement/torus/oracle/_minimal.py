@@ -1,7 +1,7 @@
 """Compiled loops over the minimal prisms of a machine (see `groups`, and `_kernels` for words).
 
 An entry is a number of 32 bits: from the highest, 11 and 10 for where in `upto` and in `before` the
-prism finds what it pays (`prices_along`), 11 for the number of the size.
+prism finds what it pays (`add_up`), 11 for the number of the size.
 """
 
 # Compiled for the array types it is called with; annotations would be noise.
@@ -172,38 +172,28 @@ def list_minimal(
 
 @kernel()
 def add_up(slices, on_links, before, upto):
-    """Write the tables of `prices_along` from the prices of slices and of the links after them."""
-    n = slices.shape[0]
-    paid, ring = 0, 0
-    for z in range(n):
-        before[z] = paid + ring
-        before[n + z] = paid
-        paid += slices[z]
-        upto[z] = paid + ring
-        upto[2 * n + z] = paid
-        ring += on_links[z]
-    for z in range(n):
-        upto[n + z] = upto[z] + paid + ring
-        upto[3 * n + z] = upto[2 * n + z] + paid + ring
-        upto[2 * n + z] += ring
+    """Write two tables of what prisms over a footprint pay, from slices and the links after them.
 
-
-@kernel(inline="always")  # called, it takes a fifth longer
-def prices_along(
-    f, line, bases, box, link, signs, price_sat, link_sats, link_last_sat, use_links,
-    slices, on_links, before, upto,
-):  # fmt: skip
-    """Write two tables of the payments of prisms over a footprint.
-
-    A prism that begins at z and reaches `past` routers past it pays ``upto[z + past] - before[z]``,
-    and one that uses the whole ring of last links ``upto[2 * n + z + past] - before[n + z]``.
+    A prism that begins at z and reaches `past` routers past it pays
+    ``upto[0, z + past] - before[0, z]``, rows being read on into the next, and one that uses the
+    whole ring of last links ``upto[2, z + past] - before[1, z]``.
     """
-    slice_sums(price_sat, bases[line], box[f], signs, slices)
-    if use_links:
-        for d in range(link_sats.shape[0]):
-            add_slices(link_sats[d], bases[line], link[d, f], signs, signs.shape[0], slices)
-        slice_sums(link_last_sat, bases[line], box[f], signs, on_links)
-    add_up(slices, on_links, before, upto)
+    n = slices.shape[0]
+    total, ring = 0, 0
+    for z in range(n):
+        total += slices[z]
+        ring += on_links[z]
+    total += ring
+    paid, along = 0, 0
+    for z in range(n):  # in one loop: to read what was just written takes three times as long
+        before[0, z] = paid + along
+        before[1, z] = paid
+        paid += slices[z]
+        upto[0, z] = paid + along
+        upto[1, z] = paid + along + total
+        upto[2, z] = paid + ring
+        upto[3, z] = paid + total
+        along += on_links[z]
 
 
 @kernel()
@@ -219,20 +209,23 @@ def price_minimal(
     n = price_sat.shape[1]
     num_lines = bases.shape[0]
     slices, on_links = np.zeros(n, np.int64), np.zeros(n, np.int64)
-    before, upto = np.zeros(2 * n, np.int64), np.zeros(4 * n, np.int64)
+    before, upto = np.zeros((2, n), np.int64), np.zeros((4, n), np.int64)
+    paid_before, paid_upto = before.ravel(), upto.ravel()
     for i in range(at.shape[0]):
         f, line = footprints[i], at[i]
         slot = slots[line]
-        prices_along(
-            f, line, bases, box, link, signs, price_sat, link_sats, link_last_sat, use_links,
-            slices, on_links, before, upto,
-        )  # fmt: skip
+        slice_sums(price_sat, bases[line], box[f], signs, slices)
+        if use_links:
+            for d in range(link_sats.shape[0]):
+                add_slices(link_sats[d], bases[line], link[d, f], signs, signs.shape[0], slices)
+            slice_sums(link_last_sat, bases[line], box[f], signs, on_links)
+        add_up(slices, on_links, before, upto)
         highest = best[slot]
         for k in range(np.uint64(starts[i]), np.uint64(starts[i + 1])):
             entry = entries[k]
             size = np.uint64(entry & _ELEVEN)
             end, begin = where_paid(entry)
-            worth = before[begin] - upto[end]
+            worth = paid_before[begin] - paid_upto[end]
             if worth > highest[size]:
                 highest[size] = worth
                 z0, past = extent_of(entry, n)

@@ -25,15 +25,21 @@ from topoplace.placement.torus.footprints import (
     sparse_zeros,
 )
 from topoplace.placement.torus.heuristics.prism_search import least_of, near_depths
-from topoplace.placement.torus.oracle import _kernels, _minimal
+from topoplace.placement.torus.oracle import _kernels, _minimal, _valued
 from topoplace.placement.torus.problem import PlacementProblem
 from topoplace.snapshot.geometry import Geometry
 from topoplace.snapshot.state import NearState
 from topoplace.types import BoolArray, IntArray
 
-MOST_ENTRIES = 1 << 25
-"""Most entries of a group, 4 bytes each. Prisms of a larger one are scanned on every pass."""
+MOST_ENTRIES, MOST_VALUED = 1 << 25, 1 << 23
+"""Most entries of a group, 4 bytes each, and 12 on later levels. Prisms of a larger one are scanned
+on every pass."""
 
+PriceSums = tuple[IntArray, IntArray, IntArray]
+"""Prefix sums of a group's prices of routers and of links, none if no link is priced; and the
+leading dimensions that have a priced link. The sums of the last dimension follow."""
+
+_LINE_WORK, _ENTRY_WORK = 1e-7, 1e-9  # nominal seconds, by line of origins, and by prism
 _GROUP_BYTES = 1 << 10  # about what a group takes without its arrays
 
 _GroupKey = tuple[
@@ -55,12 +61,16 @@ class Listing:
         """What it takes."""
         return sum(a.nbytes for a in (self.footprints, self.at, self.starts, self.entries))
 
+    @property
+    def work(self) -> float:
+        """What `price` takes in nominal seconds."""
+        return _LINE_WORK * len(self.starts) + _ENTRY_WORK * len(self.entries)
+
     def price(
         self,
         view: Footprints,
-        routers: IntArray,
-        links: IntArray,
-        leading: IntArray,
+        sums: PriceSums,
+        weights: tuple[int, int],
         values: IntArray,
         codes: IntArray,
     ) -> None:
@@ -68,12 +78,12 @@ class Listing:
 
         Parameters
         ----------
-        routers, links, leading
-            Prefix sums of prices (see `Footprints.slice_sums`), of links in some leading dimensions
-            and in the last; no entry if no link has a price.
+        weights
+            Of the shape of a prism, and of its links to free routers; minimal ones have neither.
         values, codes
             Shape ``(num_slots, num_sizes)``; a value is a price taken negative.
         """
+        routers, links, leading = sums
         _minimal.price_minimal(
             self.footprints, self.at, self.starts, self.entries,
             view.bases, view.slots, view.box, view.link[leading], view.signs,
@@ -87,40 +97,66 @@ class Listing:
         return Listing(*_minimal.those_within(*parts, free.row, free.depths))
 
 
+@dataclass(frozen=True)
+class ValuedListing(Listing):
+    """The prisms with an origin on some lines, as `_valued.list_valued` returns them."""
+
+    shapes: NDArray[np.int32]
+    beside: NDArray[np.int32]
+
+    def price(
+        self,
+        view: Footprints,
+        sums: PriceSums,
+        weights: tuple[int, int],
+        values: IntArray,
+        codes: IntArray,
+    ) -> None:
+        """Update the largest values per slot and size, and their prisms."""
+        routers, links, leading = sums
+        _valued.price_valued(
+            self.footprints, self.at, self.starts, self.entries, self.shapes, self.beside, *weights,
+            view.bases, view.slots, view.box, view.link[leading], view.signs,
+            routers, links[:-1], links[-1] if len(links) else routers, len(links) > 0,
+            values, codes,
+        )  # fmt: skip
+
+
 @dataclass
-class MinimalPrisms:
-    """The minimal prisms of a group, some listings per part of its lines; listed on first use."""
+class Prisms:
+    """Prisms of a group, some listings per part of its lines; listed on first use."""
 
     listed: list[list[Listing]] | None = None
-    _too_many: bool = False
+    too_many: bool = False
 
     def listings(
         self,
-        group: Group,
+        make: Callable[[IntArray], list[Listing] | None],
         parts: Sequence[IntArray],
         map_parts: Callable[
             [Callable[[IntArray], list[Listing] | None], Sequence[IntArray]],
             list[list[Listing] | None],
         ],
-        deadline: float,
     ) -> list[list[Listing]] | None:
-        """Return the listings of a group by parts of its lines; None if there are too many.
+        """Return the listings that `make` makes by parts of lines; None if there are too many.
 
         Raises
         ------
         OutOfTimeError
             At the deadline.
         """
-        if self.listed is None and not self._too_many:
-            found = map_parts(lambda lines: _list(group, lines, len(parts), deadline), parts)
+        if self.listed is None and not self.too_many:
+            found = map_parts(make, parts)
             there = [part for part in found if part is not None]
-            self._too_many = len(there) < len(found)
-            self.listed = None if self._too_many else there
+            self.too_many = len(there) < len(found)
+            self.listed = None if self.too_many else there
         return self.listed
 
 
-def _list(group: Group, lines: IntArray, num_parts: int, deadline: float) -> list[Listing] | None:
-    """List the minimal prisms with an origin on some lines; None if there are too many."""
+def list_minimal(
+    group: Group, num_parts: int, deadline: float, lines: IntArray
+) -> list[Listing] | None:
+    """List the minimal prisms with an origin on some lines; None if they are too many."""
     view = group.view
     left = MOST_ENTRIES // num_parts
     if view.depth > _minimal.LONGEST or len(group.sizes) > _minimal.MOST_SIZES:
@@ -133,6 +169,38 @@ def _list(group: Group, lines: IntArray, num_parts: int, deadline: float) -> lis
                 footprints, lines, group.row, group.depths, group.least,
                 group.live, view.bases, view.box, view.signs, view.smaller, view.ahead,
                 group.count_sat, group.sizes, view.turned.wrap[-1], left,
+            )
+        )  # fmt: skip
+        if not len(listing.starts):
+            return None
+        left -= len(listing.entries)
+        found.append(listing)
+    return found
+
+
+def list_valued(
+    group: Group,
+    problem: PlacementProblem,
+    num_parts: int,
+    deadline: float,
+    lines: IntArray,
+) -> list[Listing] | None:
+    """List the prisms with an origin on some lines and their values; None if they are too many."""
+    view, left = group.view, MOST_VALUED // num_parts
+    most = int(np.abs(group.shape_part).max(initial=0))
+    most += problem.idle_weight * len(group.bucket_of_count)
+    if view.depth > _minimal.LONGEST or len(group.sizes) > _minimal.MOST_SIZES or most >> 31:
+        return None
+    free, found = view.slice_sums(problem.free_routers.astype(np.int64)), list[Listing]()
+    for footprints in view.chunks(len(lines), group.footprints):
+        clock.check(deadline)
+        listing = ValuedListing(
+            *_valued.list_valued(
+                footprints, lines, group.row, group.depths, group.least, group.live,
+                view.bases, view.line_coords, view.pad_strides, view.extents,
+                np.array(view.turned.shape), np.array(view.turned.wrap),
+                view.box, view.face, view.signs, group.count_sat, free, group.shape_part,
+                problem.idle_weight, group.bucket_of_count, left,
             )
         )  # fmt: skip
         if not len(listing.starts):
@@ -164,7 +232,8 @@ class Group:
     sizes: IntArray
     bucket_of_count: NDArray[np.int16]
     shape_part: IntArray
-    minimal: MinimalPrisms = field(default_factory=MinimalPrisms)
+    minimal: Prisms = field(default_factory=Prisms)
+    valued: Prisms = field(default_factory=Prisms)
     taken: tuple[BoolArray, BoolArray] | None = None
 
     @property
@@ -212,7 +281,8 @@ class Group:
             live=live,
             sizes=np.array([nodes]),
             bucket_of_count=(np.arange(len(self.bucket_of_count)) >= nodes).astype(np.int16) - 1,
-            minimal=MinimalPrisms(),
+            minimal=Prisms(),
+            valued=Prisms(too_many=True),  # few passes are over them
             taken=None,
         )
 

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from copy import copy
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property, lru_cache
+from functools import cache, cached_property, lru_cache, partial
 from threading import Lock
 from typing import TypeVar
 
@@ -26,8 +26,11 @@ from topoplace.placement.torus.oracle import _kernels
 from topoplace.placement.torus.oracle.groups import (
     Group,
     Listing,
-    MinimalPrisms,
+    PriceSums,
+    Prisms,
     groups_of,
+    list_minimal,
+    list_valued,
 )
 from topoplace.placement.torus.problem import Candidate, PlacementProblem
 from topoplace.types import IntArray
@@ -39,7 +42,7 @@ _NEVER = 1 << 62  # a price no prism has
 _NOBODY = -1  # pays for links of its own, though all of a group might
 _PRISM_WORK = 2e-9  # nominal seconds of a pass over all prisms, by prism
 _LATER_WORK = 2  # times as much on later levels
-_LINE_WORK, _ENTRY_WORK = 1e-7, 1e-9  # of one over listed prisms, by line of origins, and by prism
+_LEAST_SHARED = 2e-3  # of one over listed prisms that several threads share
 _ALONE = 1 << 26
 """Bytes of prefix sums of prices beyond which a machine is large: tables are made one at a time."""
 MOST_NARROWED = 1 << 26
@@ -71,8 +74,8 @@ class Prices:
             return self.links.get(payer)
         if not self.links:
             return None
-        total: IntArray = np.sum(list(self.links.values()), axis=0, dtype=np.int64)
-        return total
+        first, *others = self.links.values()
+        return sum(others, start=first)
 
 
 @dataclass(frozen=True)
@@ -87,11 +90,6 @@ class Weights:
     def is_first(self) -> bool:
         """Whether the first level alone counts."""
         return self.shape == 0 and self.fragmentation == 0
-
-
-_PriceSums = tuple[IntArray, IntArray, IntArray]
-"""Prefix sums of a group's prices of routers and of links, none if no link is priced; and the
-leading dimensions that have a priced link. The sums of the last dimension follow."""
 
 
 @cache
@@ -169,9 +167,7 @@ class ScanPricer:
         listed = [self._listings(group, self.deadline) for group in groups]
         if None in listed or not listed:
             return (_LATER_WORK if level else 1) * _PRISM_WORK * self._num_prisms
-        every = [x for parts in listed for part in parts or [] for x in part]
-        lines, entries = sum(len(x.starts) for x in every), sum(len(x.entries) for x in every)
-        return _LINE_WORK * lines + _ENTRY_WORK * entries
+        return sum(x.work for parts in listed for part in parts or [] for x in part)
 
     @cached_property
     def _num_prisms(self) -> int:
@@ -201,8 +197,8 @@ class ScanPricer:
         columns: list[list[tuple[int, Candidate]]] = [[] for _ in range(num)]
         idle = weights.shape * self.problem.idle_weight
         for group, values, codes in self._scans(prices, weights, query, exact_for):
-            firsts = [self._first_size(group, idx) for idx in group.requests]
-            worths, at = _kernels.best_slots(values, codes, np.array(firsts), query.per_request)
+            firsts = np.searchsorted(group.sizes, self._nodes[group.requests])
+            worths, at = _kernels.best_slots(values, codes, firsts, query.per_request)
             seen: set[object] = set()
             for idx, row, found in zip(group.requests, worths.tolist(), at.tolist(), strict=True):
                 request = self.problem.requests[idx]
@@ -223,6 +219,11 @@ class ScanPricer:
             del found[query.per_request :]
         return Priced(best, columns)
 
+    @cached_property
+    def _nodes(self) -> IntArray:
+        """The nodes of every request."""
+        return np.array([request.nodes for request in self.problem.requests], dtype=np.int64)
+
     def _scans(
         self,
         prices: Prices,
@@ -231,7 +232,7 @@ class ScanPricer:
         exact_for: frozenset[int] | None,
     ) -> Iterator[tuple[Group, IntArray, IntArray]]:
         """Yield the requests that pay the same, and their values and codes by slot and size."""
-        shared: dict[object, _PriceSums] = {}
+        shared: dict[object, PriceSums] = {}
         listed = weights.is_first
         if not listed:
             self._forget_listings()
@@ -255,7 +256,7 @@ class ScanPricer:
         if any(group.minimal.listed is not None for group in self.groups):
             self._narrowed.clear()
             for group in self.groups:
-                group.minimal = MinimalPrisms()
+                group.minimal = Prisms()
         if not all(group.has_tables for group in self.groups):
             self.groups = list(groups_of(self.problem, self.deadline))
 
@@ -298,7 +299,7 @@ class ScanPricer:
             if group.view.head is not None:
                 free = replace(free, row=free.row[[group.view.whole.index(group.view.head)]])
             left = self._each(lambda part: [x.within(free) for x in part], listings)
-        return replace(group, minimal=MinimalPrisms(left), taken=(taken_routers, taken_links))
+        return replace(group, minimal=Prisms(left), taken=(taken_routers, taken_links))
 
     def _first_size(self, group: Group, idx: int) -> int:
         """Return the position of the least size of a group that holds a request."""
@@ -367,30 +368,38 @@ class ScanPricer:
 
     def _price_sums(
         self, group: Group, router_prices: IntArray, link_prices: IntArray | None
-    ) -> _PriceSums:
-        view, num_dims = group.view, self.problem.torus.num_dims
-        if not group.uses_links or link_prices is None:
-            link_prices = np.zeros(num_dims * len(router_prices), dtype=np.int64)
+    ) -> PriceSums:
+        view = group.view
         if group.taken is not None:  # none of its prisms pays there
             router_prices = np.where(group.taken[0], 0, router_prices)
-            link_prices = np.where(group.taken[1], 0, link_prices)
-        layers = link_prices.reshape(num_dims, -1)[list(view.axes)]
-        priced = np.logical_or.reduce(layers > 0, axis=1)
-        leading = np.flatnonzero(priced[:-1])
         routers = view.slice_sums(router_prices)
-        links = np.empty((len(leading) + 1 if priced.any() else 0, *routers.shape), np.int64)
-        for position, d in enumerate((*leading.tolist(), -1)[: len(links)]):
-            links[position] = view.slice_sums(layers[d])
+        layers = np.zeros((len(view.axes), 0), dtype=np.int64)
+        if link_prices is not None and group.uses_links:
+            if group.taken is not None:
+                link_prices = np.where(group.taken[1], 0, link_prices)
+            layers = link_prices.reshape(len(view.axes), -1)
+        priced = [bool(layers[d].any()) for d in view.axes]
+        leading = np.flatnonzero(priced[:-1])
+        summed = [*leading.tolist(), -1] if any(priced) else []
+        links = np.empty((len(summed), *routers.shape), dtype=np.int64)
+        for position, d in enumerate(summed):
+            links[position] = view.slice_sums(layers[view.axes[d]])
         return routers, links, leading
 
     def _scan(
-        self, group: Group, sums: _PriceSums, weights: Weights, exact_for: frozenset[int] | None
+        self, group: Group, sums: PriceSums, weights: Weights, exact_for: frozenset[int] | None
     ) -> tuple[IntArray, IntArray]:
         """Return the largest values by slot and size, the constants of requests left out."""
         if weights.is_first:
             listings = self._listings(group, self.deadline)
             if listings is not None:
-                return self._among(group, listings, sums)
+                return self._among(group, listings, sums, weights)
+        elif not self.is_large:
+            parts = _parts(group.view, self._chunks)
+            make = partial(list_valued, group, self.problem, len(parts), self.deadline)
+            valued = group.valued.listings(make, parts, self._each)
+            if valued is not None:
+                return self._among(group, valued, sums, weights)
         if exact_for is None:
             return self._pass(group, sums, weights, _NEVER)
         give_up = weights.nodes * max(self.problem.requests[i].value for i in group.requests)
@@ -404,20 +413,27 @@ class ScanPricer:
 
     def _listings(self, group: Group, deadline: float) -> list[list[Listing]] | None:
         """Return the minimal prisms of a group by part of its lines; None if they are too many."""
-        return group.minimal.listings(group, _parts(group.view, self._chunks), self._each, deadline)
+        parts = _parts(group.view, self._chunks)
+        make = partial(list_minimal, group, len(parts), deadline)
+        return group.minimal.listings(make, parts, self._each)
 
     def _among(
-        self, group: Group, listings: list[list[Listing]], sums: _PriceSums
+        self, group: Group, listings: list[list[Listing]], sums: PriceSums, weights: Weights
     ) -> tuple[IntArray, IntArray]:
         """Return the largest values by slot and size among listed prisms."""
         values, codes = self._nothing(group)
+        own = weights.shape, weights.fragmentation
 
         def work(part: list[Listing]) -> None:
             for listing in part:
                 clock.check(self.deadline)
-                listing.price(group.view, *sums, values, codes)
+                listing.price(group.view, sums, own, values, codes)
 
-        self._each(work, listings)
+        together = list(itertools.chain.from_iterable(listings))
+        if sum(listing.work for listing in together) < _LEAST_SHARED:
+            work(together)
+        else:
+            self._each(work, listings)
         return values, codes
 
     def _each(self, work: Callable[[S], T], parts: Sequence[S]) -> list[T]:
@@ -430,7 +446,7 @@ class ScanPricer:
         return np.full(shape, NO_VALUE, dtype=np.int64), np.zeros(shape, dtype=np.int64)
 
     def _pass(
-        self, group: Group, sums: _PriceSums, weights: Weights, give_up: int
+        self, group: Group, sums: PriceSums, weights: Weights, give_up: int
     ) -> tuple[IntArray, IntArray]:
         """Scan all prisms that cost no more than `give_up`, and perhaps more."""
         view = group.view
