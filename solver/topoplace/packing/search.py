@@ -202,7 +202,6 @@ class Search:
         if self.budget.is_over():
             return root
         if self._grows_later(sub):
-            self._with_same_starts(root, end)
             self._by_starts(root, end)
         elif level or self.problem.is_small:
             self._by_linear_programs(root, bundle, end)
@@ -217,10 +216,8 @@ class Search:
         """Return whether a level is a later one whose tree grows by points, not by programs."""
         return bool(sub.level) and not (self.problem.is_small or self.problem.has_program)
 
-    def _with_same_starts(self, root: Root, end: float) -> None:
-        """Look for the best placement that starts the same requests: that has no knapsack in it."""
-        if self.incumbent.closes(root):
-            return
+    def _with_same_starts(self, root: Root, end: float) -> tuple[Subproblem, Bounded]:
+        """Bound the placements that start the same requests: those have no knapsack in them."""
         state, every = self.state, frozenset(range(len(self.problem.names)))
         started = frozenset(c.request_idx for c in self.incumbent.best)
         sub = replace(root.sub, forced=started, excluded=every - started)
@@ -230,14 +227,14 @@ class Search:
         own = lifted(state.relaxation, state.columns, sub, bounded, self._last_point, until)
         step_size = root.step_size if own is bounded else 0.0
         bounded, bundle = own, Bundle(state.relaxation, state.columns, sub, step_size)
-        bounded = bundle.run(bounded, lower, until=self._half(end))
-        self._among_columns(Root(sub, bounded, 0), end, _COMPLETE_WORK)
+        return sub, bundle.run(bounded, lower, until=self._half(end))
 
     def _by_starts(self, root: Root, end: float) -> None:
         """Close a later level of a large problem by a tree of starts."""
         state, level, pool = self.state, root.sub.level, self.state.relaxation.pool
         if self.incumbent.closes(root) or not isinstance(pool, LaterPool):
             return
+        same = self._with_same_starts(root, end)
         state.say("branches", level, root.bound)
 
         def complete(sub: Subproblem, bounded: Bounded) -> None:
@@ -245,7 +242,7 @@ class Search:
 
         tree = LaterTree(
             state.relaxation, pool, state.columns, root, lambda: self.incumbent.objective(level),
-            self._last_point, complete,
+            self._last_point, complete, same,
         )  # fmt: skip
         root.below = tree
         tree.run(end)

@@ -34,6 +34,7 @@ _FACTORS = (1, 10, 100)  # by which prices of the level before are added
 _STEPS_BEFORE = 60  # of the bundle for that level
 _INTEGRAL = 0.02  # parts of starts up to this are errors of the bundle
 _MOST_PLACES = 4  # splits of places without a time limit: a checker prices all anew at each
+_AT_ONCE = 4  # leaves, by two threads
 _LEAST_FALL = 0.02  # of the gap, on both sides of a split of starts that needs no prices
 
 
@@ -82,6 +83,10 @@ def lifted(
     return bounded
 
 
+Decided = tuple[Subproblem, Bounded]
+"""A subproblem in which all starts are decided, and its bound."""
+
+
 class LaterTree(BestFirstTree):
     """A tree of a later level.
 
@@ -92,7 +97,9 @@ class LaterTree(BestFirstTree):
     before
         Prices of the level before.
     complete
-        Looks for a placement with the starts of a leaf that has decided them all.
+        Looks for a placement where all starts are decided.
+    same
+        The starts of the best placement known, and their bound.
     """
 
     def __init__(
@@ -104,9 +111,11 @@ class LaterTree(BestFirstTree):
         lower: Callable[[], int],
         before: DualPoint,
         complete: Callable[[Subproblem, Bounded], object],
+        same: Decided,
     ) -> None:
         problem, level = relaxation.problem, root.sub.level
         self._pool, self._before, self._complete = pool, before, complete
+        self._to_complete: list[Decided] = [same]
         self._num_split_places = 0
         self._columns = (columns, Columns(problem))  # of each of two leaves at once
         self._amounts = columns.amounts()
@@ -128,6 +137,9 @@ class LaterTree(BestFirstTree):
         if self._split_by_pool(node):
             return
         if not node.converged:
+            self._lower(node, until)
+            return
+        if any(node.sub is sub for sub, _ in self._to_complete):
             self._lower(node, until)
             return
         part, undecided = self._parts(node), sorted(self._startable - node.sub.decided)
@@ -193,34 +205,60 @@ class LaterTree(BestFirstTree):
         child.converged = leaf.converged and not falls
         return child
 
+    def run(self, until: float) -> None:
+        """Work on the leaf of the largest bound, and complete what is left to complete."""
+        super().run(until)
+        if self._to_complete and self.relaxation.budget.now() < until:
+            self._complete_all()
+            super().run(until)
+
+    def _complete_all(self) -> None:
+        some, self._to_complete = self._to_complete, []
+        for sub, bounded in some:
+            self._complete(sub, bounded)
+
     def _lower(self, leaf: Node, until: float) -> None:
-        """Lower a leaf by the bundle until it is not the highest any more, and the next one too."""
-        leaves = [leaf]
-        while (after := self.pop()) is not None:
-            if not self._split_by_pool(after):
-                if after.converged:
-                    self.push(after)
-                else:
-                    leaves.append(after)
+        """Lower the highest leaves by the bundle until each is not the highest any more.
+
+        Two threads do that, or one of them looks for placements in the meantime.
+        """
+        leaves, aside, after = list[Node](), list[Node](), leaf
+        to_complete = {id(sub) for sub, _ in self._to_complete}
+        most = 2 * _AT_ONCE if to_complete else _AT_ONCE
+        while True:
+            if after.converged:
+                aside.append(after)
+            elif after is leaf or not self._split_by_pool(after):
+                leaves.append(after)
+            if len(leaves) == most or (after.converged and id(after.sub) not in to_complete):
                 break
-        pools = [LaterPool(self._pool.level, len(self.relaxation.problem.names)) for _ in leaves]
-        places, highest = range(len(leaves)), self.highest_open
+            if (following := self.pop()) is None:
+                break
+            after = following
+        lower, highest = self.lower(), self.highest_open
+        parts = [[], leaves] if to_complete else [leaves[::2], leaves[1::2]]
+        pools = [LaterPool(self._pool.level, len(self.relaxation.problem.names)) for _ in parts]
 
         def work(place: int) -> None:
-            self._lower_one(leaves[place], self._columns[place], pools[place], highest, until)
+            if place == 0:
+                self._complete_all()
+            for own in parts[place]:
+                if not _falls(own, pools[place], lower):
+                    at = self._columns[place], pools[place]
+                    self._lower_one(own, *at, lower, highest, until)
 
-        self.relaxation.budget.at_once(work, places)
-        for own in pools:
-            self._pool.extend(own)
-        for lowered in leaves:
-            lowered.refresh(self._pool)
-            decided = self._startable <= lowered.sub.decided
-            if lowered.converged and decided and lowered.bounded is not None:
-                self._complete(lowered.sub, lowered.bounded)
-            self.push(lowered)
+        self.relaxation.budget.at_once(work, range(1 + bool(parts[1])))
+        for pool in pools:
+            self._pool.extend(pool)
+        for one in leaves:
+            one.refresh(self._pool)
+            if one.converged and self._startable <= one.sub.decided and one.bounded is not None:
+                self._to_complete.append((one.sub, one.bounded))
+        for one in leaves + aside:
+            self.push(one)
 
     def _lower_one(
-        self, leaf: Node, columns: Columns, own: LaterPool, highest: int, until: float
+        self, leaf: Node, columns: Columns, own: LaterPool, lower: int, highest: int, until: float
     ) -> None:
         relaxation, sub, at_once = self.relaxation.filling(own), leaf.sub, _FIRST_STEPS
         if leaf.bounded is None:
@@ -234,7 +272,7 @@ class LaterTree(BestFirstTree):
                 leaf.bounded = lifted(relaxation, columns, sub, known, self._before, until)
                 if leaf.bounded is not known:
                     leaf.step_size, at_once = 0.0, _STEPS
-        bound, lower = leaf.bound, self.lower()
+        bound, least = leaf.bound, _LEAST_STEP * (leaf.bound - lower)
         goal = max(lower, min(highest, bound - 1 - (bound - lower) // 50))
         keep_least(relaxation, sub, columns, leaf.bounded, steering.COLUMNS)
         columns.set_amounts(leaf.amounts or self._amounts)
@@ -248,7 +286,7 @@ class LaterTree(BestFirstTree):
             at_once = _STEPS
             if is_met(bounded, goal) or relaxation.budget.now() >= until:
                 break
-            if before - bounded.value.bound < _LEAST_STEP * (bound - lower):
+            if before - bounded.value.bound < least:
                 bundle.converged = True
         leaf.bounded = replace(bounded, point=DualPoint.rounded(bounded.value))
         leaf.step_size, leaf.converged = bundle.step_size, bundle.converged
@@ -272,3 +310,9 @@ class LaterTree(BestFirstTree):
         )  # fmt: skip
         self.split(leaf, branch, (low, high))
         return True
+
+
+def _falls(leaf: Node, pool: LaterPool, lower: int) -> bool:
+    """Return whether points that another leaf has just led to lower the bound of a leaf."""
+    bounds = pool.bounds(leaf.sub.forced, leaf.sub.excluded)
+    return bool(len(pool) and leaf.bound - bounds.min() > _LEAST_FALL * (leaf.bound - lower))

@@ -42,7 +42,7 @@ _NEVER = 1 << 62  # a price no prism has
 _NOBODY = -1  # pays for links of its own, though all of a group might
 _PRISM_WORK = 2e-9  # nominal seconds of a pass over all prisms, by prism
 _LATER_WORK = 2  # times as much on later levels
-_LEAST_SHARED = 2e-3  # of one over listed prisms that several threads share
+_LEAST_SHARED = 5e-3  # of one over listed prisms that several threads share
 _ALONE = 1 << 26
 """Bytes of prefix sums of prices beyond which a machine is large: tables are made one at a time."""
 MOST_NARROWED = 1 << 26
