@@ -33,7 +33,8 @@ from topoplace.packing.tree.nodes import (
 )
 from topoplace.result.certificate import DEEPEST, Certificate, size_of
 
-_GROWTH = (0.05, 0.25)  # of the leaves worked on, until the certificate is written again
+_GROWTH = (0.05, 3.0)  # of the leaves worked on, until the certificate is written again
+_SHARE_OF_ROOM = 0.25  # by which it may grow until then, if it grows with them
 _OFTEN = 16  # leaves worked on, until it is seen again what the others hold
 
 
@@ -128,7 +129,8 @@ class BestFirstTree(ABC):
         if self._worked_on >= self._next_look:
             self._look(self.room)
             least, most = _GROWTH
-            growth = min(most, max(least, self.room / max(1, self.size) - 1))
+            more = _SHARE_OF_ROOM * (self.room / max(1, self.size) - 1)
+            growth = min(most, max(least, more))
             self._next_look = math.ceil((1 + growth) * self._worked_on)
         return not self._is_full and self.size < self.room
 
