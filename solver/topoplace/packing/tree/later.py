@@ -34,7 +34,7 @@ _FACTORS = (1, 10, 100)  # by which prices of the level before are added
 _STEPS_BEFORE = 60  # of the bundle for that level
 _INTEGRAL = 0.02  # parts of starts up to this are errors of the bundle
 _MOST_PLACES = 4  # splits of places without a time limit: a checker prices all anew at each
-_AT_ONCE = 4  # leaves, by two threads
+_AT_ONCE = 8  # leaves, by two threads
 _LEAST_FALL = 0.02  # of the gap, on both sides of a split of starts that needs no prices
 
 
@@ -136,12 +136,17 @@ class LaterTree(BestFirstTree):
         """Bound a leaf better or split it."""
         if self._split_by_pool(node):
             return
-        if not node.converged:
+        if node.converged and not self._waits(node):
+            self._branch(node)
+        else:
             self._lower(node, until)
-            return
-        if any(node.sub is sub for sub, _ in self._to_complete):
-            self._lower(node, until)
-            return
+
+    def _waits(self, leaf: Node) -> bool:
+        """Return whether a placement is still to be looked for at a leaf."""
+        return any(leaf.sub is sub for sub, _ in self._to_complete)
+
+    def _branch(self, node: Node) -> None:
+        """Split a leaf that prices do not lower any more."""
         part, undecided = self._parts(node), sorted(self._startable - node.sub.decided)
         parted = part > _INTEGRAL
         fresh = node.bounded is not None
@@ -217,26 +222,33 @@ class LaterTree(BestFirstTree):
         for sub, bounded in some:
             self._complete(sub, bounded)
 
+    def _next(self) -> Node | None:
+        """Take the leaf of the largest bound that the pool does not split."""
+        while (node := self.pop()) is not None and self._split_by_pool(node):
+            pass
+        return node
+
     def _lower(self, leaf: Node, until: float) -> None:
         """Lower the highest leaves by the bundle until each is not the highest any more.
 
         Two threads do that, or one of them looks for placements in the meantime.
         """
-        leaves, aside, after = list[Node](), list[Node](), leaf
-        to_complete = {id(sub) for sub, _ in self._to_complete}
-        most = 2 * _AT_ONCE if to_complete else _AT_ONCE
-        while True:
-            if after.converged:
+        leaves, aside, splits = list[Node](), list[Node](), 0
+        after: Node | None = leaf
+        most = 2 * _AT_ONCE if self._to_complete else _AT_ONCE
+        while after is not None and len(leaves) < most and splits < _AT_ONCE:
+            if self._waits(after):
                 aside.append(after)
-            elif after is leaf or not self._split_by_pool(after):
+            elif not after.converged:
                 leaves.append(after)
-            if len(leaves) == most or (after.converged and id(after.sub) not in to_complete):
-                break
-            if (following := self.pop()) is None:
-                break
-            after = following
+            else:
+                self._branch(after)
+                splits += 1
+            after = self._next()
+        if after is not None:
+            aside.append(after)
         lower, highest = self.lower(), self.highest_open
-        parts = [[], leaves] if to_complete else [leaves[::2], leaves[1::2]]
+        parts = [[], leaves] if self._to_complete else [leaves[::2], leaves[1::2]]
         pools = [LaterPool(self._pool.level, len(self.relaxation.problem.names)) for _ in parts]
 
         def work(place: int) -> None:
@@ -252,7 +264,12 @@ class LaterTree(BestFirstTree):
             self._pool.extend(pool)
         for one in leaves:
             one.refresh(self._pool)
-            if one.converged and self._startable <= one.sub.decided and one.bounded is not None:
+            if (
+                one.converged
+                and self._startable <= one.sub.decided
+                and one.bounded is not None
+                and not one.sub.covers
+            ):
                 self._to_complete.append((one.sub, one.bounded))
         for one in leaves + aside:
             self.push(one)
