@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -10,18 +9,16 @@ from ortools.sat.python import cp_model_helper as cp
 
 from topoplace import clock
 from topoplace.packing.dual.master import Master
+from topoplace.packing.primal.program import solved
 from topoplace.packing.problem import Kinds, Subproblem
 from topoplace.types import BoolArray, IntArray
 
-# One worker: the same answer whatever the load. The relaxation is tight: let it guide the search.
+# The relaxation is tight: let it guide the search.
 # No row's columns are among another's already: merging rows into larger cliques took half the time,
 # and what else presolve looks for in a set packing took a third of what was left.
-_PARAMETERS = (
-    "max_deterministic_time: {work} random_seed: {seed} num_workers: 1 catch_sigint_signal: false "
-    + (
-        "linearization_level: 2 merge_at_most_one_work_limit: 0 max_presolve_iterations: 1 "
-        "cp_model_probing_level: 0 symmetry_level: 0"
-    )
+_PARAMETERS = "max_deterministic_time: {work} random_seed: {seed} " + (
+    "linearization_level: 2 merge_at_most_one_work_limit: 0 max_presolve_iterations: 1 "
+    "cp_model_probing_level: 0 symmetry_level: 0"
 )
 
 WORK_SECONDS = 0.5
@@ -64,14 +61,8 @@ def best_among(
     model = _model(master, sub, kinds, positions)
     model.solution_hint.vars.extend(list(range(len(positions))))
     model.solution_hint.values.extend([int(k in chosen) for k in positions.tolist()])
-    parameters = cp.SatParameters()
-    parameters.parse_text_format(_PARAMETERS.format(work=work, seed=seed % (1 << 31)))
-    if math.isfinite(seconds):
-        parameters.max_time_in_seconds = max(0.01, until - clock.now())
-    solver: Any = cp.SolveWrapper()  # its stub names no types
-    solver.set_parameters(parameters)
-    with clock.ended_by(solver.stop_search):
-        answer = solver.solve(model)
+    parameters = _PARAMETERS.format(work=work, seed=seed % (1 << 31))
+    answer = solved(model, parameters, until - clock.now())
     master.budget.spend(_BUILD * len(positions) + WORK_SECONDS * answer.deterministic_time)
     if answer.status not in (cp.OPTIMAL, cp.FEASIBLE):
         return None

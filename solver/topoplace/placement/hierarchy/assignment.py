@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ortools.sat.python import cp_model
-
 from topoplace import clock
+from topoplace.packing.primal.program import Answer, Program
 from topoplace.placement.hierarchy.layout import Layout
 from topoplace.placement.hierarchy.problem import gains_of, windows_of
 from topoplace.placement.hierarchy.tables import Uses
@@ -54,16 +53,16 @@ class Assignment:
     ) -> None:
         self._deadline = deadline
         self._layout, self._requests, self._left = layout, requests, left
-        self._model: Any = cp_model.CpModel()
+        self._model = Program()
         self._leaves = layout.below[-1]
-        self._starts = [self._model.new_bool_var("") for _ in requests]
+        self._starts = [self._model.binary() for _ in requests]
         self._units: list[list[dict[int, Any]]] = []
         self._loads: dict[int, list[Any]] = {}
         self._domains: list[list[Any]] = [[] for _ in range(levels)]
         for q, request in enumerate(requests):
             clock.check(deadline)
             self._add(q, request)
-        self._stays = [self._model.new_bool_var("") for _ in own]
+        self._stays = [self._model.binary() for _ in own]
         for start, stays, taken in zip(self._starts, self._stays, own, strict=False):
             self._model.add(start + stays <= 1)
             for row, amount in taken.items():
@@ -86,27 +85,22 @@ class Assignment:
         levels = [(1, value), *((-1, sum(used)) for used in self._domains)]
         return map(self._found, self._solved(levels, seed, _WORK))
 
-    def _solved(self, levels: Sequence[tuple[int, Any]], seed: int, work: float) -> Iterator[Any]:
+    def _solved(
+        self, levels: Sequence[tuple[int, Any]], seed: int, work: float
+    ) -> Iterator[Answer]:
         """Yield a solution for each level, a sense and an objective, until one is not solved."""
         for sense, objective in levels:
             seconds = self._deadline - clock.now()
             if seconds <= 0:
                 return
-            self._model.clear_objective()
-            self._model.maximize(sense * objective)
-            solver: Any = cp_model.CpSolver()
-            solver.parameters.parse_text_format(
-                f"max_deterministic_time: {work} random_seed: {seed % (1 << 31)} num_workers: 1 "
-                "catch_sigint_signal: false"
-            )
-            solver.parameters.max_time_in_seconds = seconds
-            with clock.ended_by(solver.stop_search):
-                status = solver.solve(self._model)
-            if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+            self._model.minimise(-sense * objective)
+            parameters = f"max_deterministic_time: {work} random_seed: {seed % (1 << 31)}"
+            answer = self._model.solve(parameters, seconds)
+            if answer is None:
                 return
-            yield solver
-            self._model.add(sense * objective >= sense * int(solver.value(objective)))
-            self._hint(solver)
+            yield answer
+            self._model.add(sense * objective >= sense * answer.value(objective))
+            self._model.hint(dict(enumerate(answer.values)))
 
     # ---- The rules
 
@@ -124,7 +118,7 @@ class Assignment:
                 if not layout.rooms[node.hosts[0], kinds].any():
                     most = 0
                 if most > 0:
-                    units[leaf] = self._model.new_int_var(0, most, "")
+                    units[leaf] = self._model.integer(0, most)
                     for row, n in rows:
                         loads.setdefault(row, []).append(n * units[leaf])
             self._model.add(sum(units.values()) == part.units * start)
@@ -151,7 +145,7 @@ class Assignment:
             for hosts in windows_of(layout.machine, part, may).tolist():
                 leaves = [layout.node_of_host[host] for host in hosts]
                 if own.keys() >= {*leaves}:
-                    windows.append(self._model.new_bool_var(""))
+                    windows.append(self._model.binary())
                     for leaf in leaves:
                         beside[leaf].append(windows[-1])
         self._model.add(sum(windows) == start)
@@ -160,7 +154,7 @@ class Assignment:
 
     def _one_way(self, request: HierarchyRequest, own: list[dict[int, Any]], start: Any) -> None:
         """Keep a request to one of its sets of hosts."""
-        layout, taken = self._layout, [self._model.new_bool_var("") for _ in request.others]
+        layout, taken = self._layout, [self._model.binary() for _ in request.others]
         for way, used in zip(request.ways, [start - sum(taken), *taken], strict=True):
             for part, units in zip(way, own, strict=True):
                 room = layout.rooms[:, layout.kind_of[part.kind]]
@@ -214,7 +208,7 @@ class Assignment:
                 self._domains[last].append(total)
                 continue
             if part.group not in groups:
-                groups[part.group] = self._model.new_bool_var("")
+                groups[part.group] = self._model.binary()
                 self._domains[node.level].append(groups[part.group])
             used = groups[part.group]
             self._model.add(total <= part.units * used)
@@ -222,7 +216,7 @@ class Assignment:
                 self._model.add(total == part.units * used)
             for level, size in part.segments:
                 if level == node.level:
-                    times = self._model.new_int_var(0, part.units // size, "")
+                    times = self._model.integer(0, part.units // size)
                     self._model.add(total == size * times)
             if part.spread is not None and part.spread[0] == node.level:
                 self._model.add(total <= part.spread[1])
@@ -248,26 +242,21 @@ class Assignment:
 
     def _any(self, groups: dict[int, Any]) -> Any:
         """Return a variable that is true if any group is in a domain."""
-        found = self._model.new_bool_var("")
+        found = self._model.binary()
         for used in groups.values():
-            self._model.add_implication(used, found)
+            self._model.implies(used, found)
         return found
 
     # ---- What was found
 
-    def _found(self, solver: Any) -> list[tuple[int, Uses]]:
+    def _found(self, answer: Answer) -> list[tuple[int, Uses]]:
         found = []
         for q, own in enumerate(self._units):
-            if solver.value(self._starts[q]):
+            if answer.value(self._starts[q]):
                 uses = [
-                    (p, leaf, int(solver.value(var)))
+                    (p, leaf, answer.value(var))
                     for p, units in enumerate(own)
                     for leaf, var in units.items()
                 ]
                 found.append((q, tuple(sorted(use for use in uses if use[2]))))
         return found
-
-    def _hint(self, solver: Any) -> None:
-        self._model.clear_hints()
-        for index, value in enumerate(solver.response_proto.solution):
-            self._model.add_hint(self._model.get_int_var_from_proto_index(index), value)

@@ -18,9 +18,8 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ortools.sat.python import cp_model
-
 from topoplace import clock
+from topoplace.packing.primal.program import Answer, Program
 from topoplace.placement.hierarchy.kinds import Place, rules_of, splits_of
 from topoplace.placement.hierarchy.layout import Layout
 from topoplace.placement.hierarchy.problem import gains_of
@@ -32,7 +31,7 @@ _MOST_ARCS = 30_000
 _WORK = 4.0
 """CP-SAT's deterministic time for each of two levels; one of them is about half a second."""
 
-_PARAMETERS = "random_seed: {} num_workers: 1 linearization_level: 2 catch_sigint_signal: false"
+_PARAMETERS = f"max_deterministic_time: {_WORK} random_seed: {{}} linearization_level: 2"
 
 _Piece = tuple[int, int]
 """The kind of units, of the layout's, and their number."""
@@ -101,7 +100,7 @@ class Patterns:
         deadline: float,
     ) -> None:
         self._layout, self._requests, self._deadline = layout, requests, deadline
-        self._model: Any = cp_model.CpModel()
+        self._model = Program()
         self._places = [place for place in places if len(place.resources) == 1]
         self._all_places = len(self._places) == len(places) and all(
             place.alone == 0 for place in places
@@ -146,22 +145,15 @@ class Patterns:
             seconds = self._deadline - clock.now()
             if seconds <= 0:
                 return
-            self._model.minimize(objective)
-            solver: Any = cp_model.CpSolver()
-            solver.parameters.parse_text_format(_PARAMETERS.format(seed % (1 << 31)))
-            solver.parameters.max_deterministic_time = _WORK
-            solver.parameters.max_time_in_seconds = seconds
-            with clock.ended_by(solver.stop_search):
-                status = solver.solve(self._model)
-            if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+            self._model.minimise(objective)
+            answer = self._model.solve(_PARAMETERS.format(seed % (1 << 31)), seconds)
+            if answer is None:
                 return
-            solved &= status == cp_model.OPTIMAL
+            solved &= answer.optimal
             self.is_solved = solved and objective is self._num_pieces
-            yield self._found(solver)
-            self._model.add(objective <= int(solver.value(objective)))
-            self._model.clear_hints()
-            for index, known in enumerate(solver.response_proto.solution):
-                self._model.add_hint(self._model.get_int_var_from_proto_index(index), known)
+            yield self._found(answer)
+            self._model.add(objective <= answer.value(objective))
+            self._model.hint(dict(enumerate(answer.values)))
 
     # ---- Which requests start, in which pieces
 
@@ -193,7 +185,7 @@ class Patterns:
     ) -> None:
         found = []
         for way, own in zip(self._requests[members[0]].ways, splits, strict=True):
-            starts = self._model.new_int_var(0, len(members), "")
+            starts = self._model.integer(0, len(members))
             numbers = [
                 self._pieces(part, starts) if some is None else self._split(some, starts, members)
                 for part, some in zip(way, own, strict=True)
@@ -206,14 +198,14 @@ class Patterns:
         self, splits: Sequence[_Split], starts: Any, members: Sequence[int]
     ) -> dict[_Split, Any]:
         """Return how often a part is split in each way: as often as requests start."""
-        numbers = {split: self._model.new_int_var(0, len(members), "") for split in splits}
+        numbers = {split: self._model.integer(0, len(members)) for split in splits}
         self._model.add(sum(numbers.values()) == starts)
         return numbers
 
     def _pieces(self, part: PartState, start: Any) -> dict[_Split, Any]:
         """Return how many pieces of each size a part of a single request has."""
         kind, sizes = self._sizes(part)
-        numbers = {n: self._model.new_int_var(0, part.units // n, "") for n in sizes}
+        numbers = {n: self._model.integer(0, part.units // n) for n in sizes}
         self._model.add(sum(n * number for n, number in numbers.items()) == part.units * start)
         if sizes:
             fewest = -(-part.units // sizes[-1])
@@ -248,7 +240,7 @@ class Patterns:
             for kind, n in pieces:
                 after = node + place.taken(self._layout.kinds[kind], n)[0]
                 if after <= most and n <= place.rooms[kind]:
-                    number = self._model.new_int_var(0, count, "")
+                    number = self._model.integer(0, count)
                     arcs[_Arc(node, after, (kind, n))] = number
                     into[after].append(number)
                     out.append(number)
@@ -259,21 +251,21 @@ class Patterns:
 
     # ---- What was found
 
-    def _found(self, solver: Any) -> list[tuple[int, Uses]]:
+    def _found(self, answer: Answer) -> list[tuple[int, Uses]]:
         """Return the requests that start, and where: pieces are given out in their order."""
         given: dict[_Piece, list[int]] = defaultdict(list)
         for place, arcs in zip(self._places, self._arcs, strict=True):
-            numbers = {arc: int(solver.value(number)) for arc, number in arcs.items()}
+            numbers = {arc: answer.value(number) for arc, number in arcs.items()}
             for leaf, piece in _filled(place, numbers):
                 given[piece].append(leaf)
         found: list[tuple[int, Uses]] = []
         for members, ways in itertools.groupby(self._ways, lambda way: way.members):
             waiting = iter(members)
             for way in ways:
-                some = list(itertools.islice(waiting, int(solver.value(way.starts))))
+                some = list(itertools.islice(waiting, answer.value(way.starts)))
                 uses: list[dict[tuple[int, int], int]] = [defaultdict(int) for _ in some]
                 for p, splits in enumerate(way.splits):
-                    own = [split for split, n in splits.items() for _ in range(solver.value(n))]
+                    own = [split for split, n in splits.items() for _ in range(answer.value(n))]
                     for split, into in zip(_dealt(own, len(some)), uses, strict=True):
                         for piece in split:
                             into[p, given[piece].pop()] += piece[1]

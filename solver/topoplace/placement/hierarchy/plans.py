@@ -64,13 +64,13 @@ class Plans(Assignment):
         self._problem = problem
         self._ends: list[Any] = []
         for q, stays in enumerate(self._stays):
-            self._ends.append(self._model.new_bool_var(""))
+            self._ends.append(self._model.binary())
             self._model.add(self._starts[q] + stays + self._ends[q] == 1)
             if not problem.ends[q]:
                 self._model.add(self._ends[q] == 0)
             if not problem.costs[q]:
                 self._model.add(self._starts[q] == 0)
-            self._model.add_hint(stays, 1)
+        self._model.hint({stays.index: 1 for stays in self._stays})
         for jobs, most in problem.budgets:
             self._model.add(sum(1 - self._stays[q] for q in sorted(jobs)) <= most)
         for q, kept in site.kept.items():
@@ -92,9 +92,9 @@ class Plans(Assignment):
             for k in range(costs.shape[2])
         ]
         first = [] if self._problem.makes_room else [sum(wanted)]
-        for solver in self._solved([(1, level) for level in (*first, *later)], seed, _WORK):
-            gone = dict(self._found(solver))
-            ends = {q for q, own in enumerate(self._ends) if solver.value(own)}
+        for answer in self._solved([(1, level) for level in (*first, *later)], seed, _WORK):
+            gone = dict(self._found(answer))
+            ends = {q for q, own in enumerate(self._ends) if answer.value(own)}
             yield plan_of(self._problem, gone, ends)
 
 
