@@ -30,9 +30,10 @@ def _scan(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(params=[True, False], ids=["minimal", "all"])
 def _minimal_prisms(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On the first level, price the minimal prisms from their list, or scan all prisms."""
+    """Price prisms from their lists, on the first level the minimal ones, or scan all."""
     if not request.param:
         monkeypatch.setattr(groups, "MOST_ENTRIES", -1)
+        monkeypatch.setattr(groups, "MOST_VALUED", -1)
 
 
 def tiny(seed: int) -> TorusPacking:
