@@ -3,6 +3,9 @@
 from topoplace.kinds import Kind
 
 _ORDERS = "topoplace.placement.dragonfly.orders"
+_EXACT = "topoplace.placement.dragonfly.packing"
+_CP_SAT = "topoplace.explicit.method:cp_sat"
+_MODEL = "topoplace.placement.hierarchy.minizinc:minizinc"
 
 KIND = Kind(
     name="dragonfly",
@@ -22,21 +25,12 @@ KIND = Kind(
     exported="topoplace.placement.dragonfly.explicit:model_of",
     view="topoplace.placement.dragonfly.view:DragonflyView",
     methods={
-        "exact": (
-            "topoplace.placement.dragonfly.packing",
-            "most value in the fewest groups, then routers, by branch and price; certified",
-        ),
+        "exact": (_EXACT, "most value in the fewest groups, then routers; certified bounds"),
         "contiguous": (_ORDERS, "in queue order, the first free nodes"),
-        "cp-sat": (
-            "topoplace.explicit.method:cp_sat",
-            "the explicit model of each level, by CP-SAT; for comparison",
-        ),
+        "cp-sat": (_CP_SAT, "the explicit model of each level, by CP-SAT; for comparison"),
         "few-groups": (_ORDERS, "in queue order, the fullest group that has room, or few groups"),
         "group-round-robin": (_ORDERS, "in queue order, a node of every group in turn"),
-        "minizinc": (
-            "topoplace.placement.hierarchy.minizinc:minizinc",
-            "reference MiniZinc model, for tiny machines",
-        ),
+        "minizinc": (_MODEL, "reference MiniZinc model, for tiny machines"),
         "random-groups": (_ORDERS, "in queue order, along groups in a random order (by seed)"),
         "random-routers": (_ORDERS, "in queue order, along routers in a random order (by seed)"),
     },

@@ -21,8 +21,7 @@ from topoplace.placement.hierarchy.problem import Placed, Started
 from topoplace.solving import Options, Outcome, register
 from topoplace.types import BoolArray, IntArray
 
-MOST_TRIED = 12
-"""Groups from which few groups are tried."""
+MOST_TRIED = 12  # groups from which few groups are tried
 
 
 def along(machine: Dragonfly, name: str, rng: np.random.Generator) -> IntArray:

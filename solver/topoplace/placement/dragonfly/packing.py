@@ -58,8 +58,8 @@ class DragonflyPacking(HierarchyPacking):
         if left is None:
             free = (~problem.dragonfly.taken_pairs[upper]).astype(np.int64)
             self.capacities = np.concatenate([self.capacities, free])
-        families = {"links": slice(self.first_pair, len(self.capacities))}
-        self.families = dict(self.layout.families) | families
+        links = slice(self.first_pair, len(self.capacities))
+        self.families = {**self.layout.families, "links": links}
         self._uses_links = [problem.uses_links(request) for request in self.requests]
 
     @property
@@ -76,9 +76,7 @@ class DragonflyPacking(HierarchyPacking):
             found = super().first_prices(sub)
             if found is None:
                 return None
-            prices = np.zeros(self.num_rows)
-            prices[: len(found[0])] = found[0]
-            return prices, found[1]
+            return np.pad(found[0], (0, self.num_rows - len(found[0]))), found[1]
         room = np.sort(self.room)[::-1].cumsum()
         nodes = np.array([request.nodes for request in self.requests], dtype=np.int64)
         groups = 1 + np.searchsorted(room, nodes) if sub.level else None

@@ -171,8 +171,8 @@ def dragonfly_of(
     if len(sizes) not in (3, 4) or (after is not None and len(after) > 1):
         return None
     groups, *routers, nodes = sizes
-    fields = {"groups": groups, "routers": routers, "nodes": nodes, "global_ports": None}
-    fields |= {} if after is None else {"global_ports": after[0]}
+    ports = None if after is None else after[0]
+    fields = {"groups": groups, "routers": routers, "nodes": nodes, "global_ports": ports}
     model = made(DragonflyModel, "dragonfly:9x4x2", spec, fields, kind="dragonfly")
     network_of(model)
     return model

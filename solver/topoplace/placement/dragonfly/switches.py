@@ -60,9 +60,8 @@ def dragonfly_of_tree(tree: TreeModel) -> DragonflyModel:
 def of_switches(found: TreeModel | Snapshot) -> DragonflyModel | Snapshot:
     """Return a switch tree, or a snapshot of one, as a dragonfly, on which nodes are numbers."""
     if not isinstance(found, Snapshot):
-        return dragonfly_of_tree(
-            found.only(TreeModel, "a switch tree, for a dragonfly", field="--to")
-        )
+        tree = found.only(TreeModel, "a switch tree, for a dragonfly", field="--to")
+        return dragonfly_of_tree(tree)
     machine = dragonfly_of_tree(found.on(TreeModel, "a switch tree"))
     number = {name: node for node, name in enumerate(machine.node_names) if name}
 

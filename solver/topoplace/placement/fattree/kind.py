@@ -2,8 +2,7 @@
 
 from topoplace.kinds import Kind
 
-_HERE = "topoplace.placement.fattree"
-_RULES = f"{_HERE}.heuristics"
+_HERE, _RULES = "topoplace.placement.fattree", "topoplace.placement.fattree.heuristics"
 _CP_SAT = "topoplace.explicit.method:cp_sat"
 _MODEL = "topoplace.explicit.reference:listed_minizinc"
 
