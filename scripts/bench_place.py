@@ -34,7 +34,7 @@ from study import ROOT, SNAPSHOTS, Column, Record, groups, parsed, percent, spaw
 from topoplace.machine import Prism, uses_whole_ring
 from topoplace.placement.torus.footprints import Footprints
 from topoplace.placement.torus.oracle import _minimal
-from topoplace.placement.torus.oracle.groups import Group, MinimalPrisms
+from topoplace.placement.torus.oracle.groups import Group, list_minimal
 from topoplace.placement.torus.oracle.pricing import ScanPricer
 from topoplace.placement.torus.packing import TorusPacking
 from topoplace.placement.torus.problem import Candidate, PlacementProblem
@@ -138,9 +138,9 @@ def _tables(
 def _minimal_prisms(group: Group, nodes: int) -> tuple[int, Iterator[Prism]]:
     """Return how many prisms there are that contain no smaller one, and yield them."""
     view = group.view
-    alone = replace(group, sizes=np.array([nodes]), minimal=MinimalPrisms())
-    lines = [np.arange(len(view.bases))]
-    (found,) = alone.minimal.listings(alone, lines, lambda f, parts: [*map(f, parts)], math.inf)
+    alone = replace(group, sizes=np.array([nodes]))
+    found = list_minimal(alone, 1, math.inf, np.arange(len(view.bases)))
+    assert found is not None, "the machines here have few enough"
 
     def prisms() -> Iterator[Prism]:
         for listing in found:
