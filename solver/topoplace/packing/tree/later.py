@@ -264,12 +264,7 @@ class LaterTree(BestFirstTree):
             self._pool.extend(pool)
         for one in leaves:
             one.refresh(self._pool)
-            if (
-                one.converged
-                and self._startable <= one.sub.decided
-                and one.bounded is not None
-                and not one.sub.covers
-            ):
+            if one.converged and self._startable <= one.sub.decided and one.bounded is not None:
                 self._to_complete.append((one.sub, one.bounded))
         for one in leaves + aside:
             self.push(one)
