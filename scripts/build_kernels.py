@@ -26,7 +26,11 @@ TABLE = Path(__file__).parent.parent / "solver" / "topoplace" / "kernels" / "tab
 Entry = dict[str, Any]
 
 PACKAGES = {
-    "packing": ("topoplace.packing.dual._bundle", "topoplace.packing.dual._kernels"),
+    "packing": (
+        "topoplace.packing.dual._bundle",
+        "topoplace.packing.dual._kernels",
+        "topoplace.packing.dual._starts",
+    ),
     "packing.starts": ("topoplace.packing.dual._knapsacks",),
     "placement.rows": ("topoplace.placement.torus.oracle._prism_rows",),
     "placement.exact": ("topoplace.placement.torus.oracle",),

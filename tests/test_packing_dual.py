@@ -4,23 +4,28 @@ from __future__ import annotations
 
 import itertools
 import random
+import threading
 from collections.abc import Iterator
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
+from ortools.sat.python import cp_model_helper as cp
 
 from ring_cases import random_ring
 from topoplace.packing.budget import Budget
+from topoplace.packing.dual import _bundle, cut_pool, generation
 from topoplace.packing.dual import bundle as bundle_module
-from topoplace.packing.dual import cut_pool, generation
+from topoplace.packing.dual._kernels import marked_runs, numbered, runs_of, sums_over
 from topoplace.packing.dual.bundle import Bundle
-from topoplace.packing.dual.columns import Columns
+from topoplace.packing.dual.columns import Columns, Unsigned
 from topoplace.packing.dual.cut_pool import CutPool, KnapsackSearch, StartsBelow
 from topoplace.packing.dual.generation import Bounded
 from topoplace.packing.dual.master import Master
 from topoplace.packing.dual.relaxation import DualPoint, Relaxation
 from topoplace.packing.dual.sparse import SparsePrices
+from topoplace.packing.primal.program import Cancel, solved
 from topoplace.packing.problem import Subproblem
 from topoplace.result.certificate import CertificateNode, LeafRef, StartBranch
 from toy_ring import ring_packing
@@ -215,3 +220,75 @@ def test_several_points_bound_more_than_each_by_itself() -> None:
         each = case.pool.bounds(case.forced, case.excluded)
         lower += tree.bound < int(np.floor(each.min()))
     assert lower > 50
+
+
+def row_lists(rng: np.random.Generator, num_rows: int, num: int, most: int) -> list[list[int]]:
+    """Return lists of rows, each row up to `most` times."""
+    times = rng.integers(0, most + 1, (num, num_rows)) * (rng.random((num, num_rows)) < 0.6)
+    return [np.repeat(np.arange(num_rows), own).tolist() for own in times]
+
+
+def as_runs(lists: list[list[int]]) -> tuple[Unsigned, Unsigned]:
+    runs = [runs_of(np.array(rows, dtype=np.int64)) for rows in lists]
+    starts = np.cumsum([0, *(len(own) for own in runs)]).astype(np.uint32)
+    return starts, np.concatenate([*runs, np.zeros((0, 2), dtype=np.uint32)])
+
+
+@pytest.mark.parametrize("most", [1, 3])
+def test_rows_as_runs_are_the_rows(most: int) -> None:
+    rng = np.random.default_rng(most)
+    for num_rows in (1, 7, 63, 64, 65, 200):
+        lists = row_lists(rng, num_rows, 9, most)
+        starts, runs = as_runs(lists)
+        marked, values = rng.random(num_rows) < 0.7, rng.random(num_rows)
+        assert np.allclose(sums_over(starts, runs, 9, values), [values[x].sum() for x in lists])
+        number = np.cumsum(marked) - 1
+        which = rng.permutation(9)[:5]
+        own_starts, own = marked_runs(starts, runs, which, numbered(marked))
+        for k, j in enumerate(which.tolist()):
+            mine = own[own_starts[k] : own_starts[k + 1]].tolist()
+            found = [row for begin, end in mine for row in range(begin, end)]
+            assert sorted(found) == [number[row] for row in lists[j] if marked[row]]
+
+
+@pytest.mark.parametrize("most", [1, 3])
+def test_columns_meet_by_the_priced_rows_that_they_share(most: int) -> None:
+    rng = np.random.default_rng(most)
+    for num_rows in (1, 7, 63, 64, 65, 200):
+        lists, every = row_lists(rng, num_rows, 40, most), np.ones(num_rows, dtype=bool)
+        starts, runs = marked_runs(*as_runs(lists), np.arange(40), numbered(every))
+        columns, priced = np.sort(rng.permutation(40)[:35]), rng.random(num_rows) < 0.7
+        dense = np.array([np.bincount(lists[j], minlength=num_rows) for j in columns])[:, priced]
+        wanted = 0.5 * (dense @ dense.T)
+        of_amounts = _bundle.gram_of_amounts(columns, starts, runs, priced, np.float32(0.5))
+        assert np.array_equal(of_amounts, wanted)
+        if most == 1:
+            words = _bundle.rows_in_words(columns, starts, runs, priced)
+            assert np.array_equal(_bundle.gram(words, np.float32(0.5)), wanted)
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_another_thread_may_end_an_integer_program(before: bool) -> None:
+    model, cancel = pigeons(14), Cancel()
+    if before:
+        cancel()
+    later = threading.Timer(0.2, cancel)
+    later.start()
+    answer = solved(model, "symmetry_level: 0 linearization_level: 0", 120.0, cancel)
+    later.join()
+    assert cancel.called
+    assert answer.wall_time < 60, "it takes hours"
+
+
+def pigeons(num: int) -> Any:
+    """Return a program that puts some pigeons into one hole less, one in each."""
+    model: Any = cp.CpModelProto()
+    place = np.arange(num * (num - 1)).reshape(num, num - 1)
+    for _ in range(place.size):
+        model.variables.add().domain.extend([0, 1])
+    for mine in place.tolist():
+        model.constraints.add().bool_or.literals.extend(mine)
+    for hole in place.T.tolist():
+        for two in itertools.combinations(hole, 2):
+            model.constraints.add().bool_or.literals.extend([-v - 1 for v in two])
+    return model

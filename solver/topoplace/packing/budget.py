@@ -129,6 +129,13 @@ class Budget:
 
         return _second_thread.submit(run)
 
+    def awaited(self, future: Future[tuple[R, float]]) -> R:
+        """Return the result of what was begun aside; the time is at least that when it was done."""
+        found, end = future.result()
+        if self.counts_work and not clock.is_stopped():
+            self._reach(max(self.now(), end))
+        return found
+
     def at_once(self, work: Callable[[T], R], items: Iterable[T]) -> list[R]:
         """Do some work on every item, the first in this thread and others in threads of their own.
 

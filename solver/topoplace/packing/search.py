@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
@@ -30,6 +30,7 @@ from topoplace.packing.dual.master import Master
 from topoplace.packing.dual.relaxation import DualPoint, DualValue, Relaxation
 from topoplace.packing.dual.sparse import SparsePrices
 from topoplace.packing.primal.integer import WORK_SECONDS, best_among
+from topoplace.packing.primal.program import Cancel
 from topoplace.packing.primal_dual import primal_dual_loop
 from topoplace.packing.problem import PackingProblem, Residual, Subproblem
 from topoplace.packing.state import Incumbent, Say, State, silent
@@ -237,12 +238,17 @@ class Search:
         same = self._with_same_starts(root, end)
         state.say("branches", level, root.bound)
 
-        def complete(sub: Subproblem, bounded: Bounded) -> None:
-            self._among_columns(Root(sub, bounded, 0), end, _COMPLETE_WORK)
+        def complete(sub: Subproblem, bounded: Bounded, cancel: Cancel) -> list[list[Any]]:
+            found: list[list[Any]] = []
+            for placement in self._found_among(Root(sub, bounded, 0), end, _COMPLETE_WORK, cancel):
+                found.append(placement)
+                if self.incumbent.totals(placement)[level] >= bounded.value.bound:
+                    break
+            return found
 
         tree = LaterTree(
             state.relaxation, pool, state.columns, root, lambda: self.incumbent.objective(level),
-            self._last_point, complete, same,
+            self._last_point, complete, partial(self.incumbent.offer, root.sub), same,
         )  # fmt: skip
         root.below = tree
         tree.run(end)
@@ -357,13 +363,22 @@ class Search:
         worth_it = (candidate for gain, candidate in every if gain >= 0)
         self.state.columns.add(self.problem.merged(worth_it))
 
-    def _among_columns(self, root: Root, end: float, most_work: float | None = None) -> None:
-        """Look for a better placement among the known columns."""
-        state, sub, bounded = self.state, root.sub, root.bounded
-        level, columns = sub.level, state.columns
+    def _among_columns(self, root: Root, end: float) -> None:
+        """Look for better placements among the known columns."""
+        sub, level = root.sub, root.sub.level
         if self.incumbent.closes(root) or self.budget.is_over():
             return
-        state.say("integer program", level, root.bound)
+        self.state.say("integer program", level, root.bound)
+        work = _WORK if level or self.problem.is_small else _FIRST_WORK
+        for found in self._found_among(root, end, work):
+            self.incumbent.offer(sub, found)
+
+    def _found_among(
+        self, root: Root, end: float, most_work: float, cancel: Cancel | None = None
+    ) -> Iterator[list[Any]]:
+        """Yield placements among the known columns, each perhaps better than the incumbent."""
+        state, sub, bounded = self.state, root.sub, root.bounded
+        level, columns = sub.level, state.columns
         columns.add(self.problem.merged(self.incumbent.best))
         gap = bounded.value.bound - self.incumbent.objective(level)
         reduced_costs = reduced_costs_at(state.relaxation, sub, columns, bounded)
@@ -371,7 +386,7 @@ class Search:
         kept &= lightest(columns, reduced_costs, _MOST_ENTRIES)
         if bounded.lp is not None:  # of many that lose nothing, those that go together
             of_lp = zip(bounded.lp.columns, bounded.lp.amounts.tolist(), strict=True)
-            kept[columns.positions(c.candidate for c, amount in of_lp if amount > 1e-6)] = True
+            kept[columns.positions(c for c, amount in of_lp if amount > 1e-6)] = True
         tried = [(sub, kept)]
         if (
             level and not sub.forced
@@ -385,10 +400,8 @@ class Search:
             meeting = reduced_costs <= bounded.value.bound - root.bound + 1e-6
             tried.insert(0, (sub, kept & meeting))
         turn = steering.turn(self.budget)
-        if most_work is None:
-            most_work = _WORK if level or self.problem.is_small else _FIRST_WORK
         for narrowed, among in tried:
-            if self.incumbent.closes(root):
+            if self.incumbent.closes(root) or (cancel is not None and cancel.called):
                 return
             work = min(most_work, min(turn, max(0.0, end - self.budget.now())) / WORK_SECONDS)
             found = best_among(
@@ -399,9 +412,10 @@ class Search:
                 seconds=self.budget.seconds(turn, end),
                 work=work,
                 seed=self.seed,
+                cancel=cancel,
             )
             if found is not None:
-                self.incumbent.offer(sub, found)
+                yield found
 
     def _end_of(self, sub: Subproblem) -> float:
         """Return when a level ends that begins now."""

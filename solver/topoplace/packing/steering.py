@@ -1,7 +1,7 @@
 """How a search divides its budget: the shares of its parts, and their portions.
 
 Shares are of the budget or of the bound, times are seconds of the budget. All were set on
-snapshots of Blue Waters generated with seeds 900 to 903, 50 to 70 % busy; the measurements are on
+snapshots of Blue Waters generated with seeds 900 to 909, 50 to 70 % busy; the measurements are on
 the page of experiments (docs/develop/exact-placement-experiments.md). Reports use other seeds.
 """
 
@@ -20,7 +20,7 @@ _LONGEST_TURN, _TURN_SHARE = 15.0, 0.1
 LONG = 0.3
 """Share of the budget for parts that are useful only at their end: a run of a heuristic, a dive."""
 
-SLICE = 2.0
+SLICE = 1.2
 """Seconds for a tree until its progress is judged."""
 
 SMALL_SEARCH = 4.0
@@ -44,7 +44,7 @@ LARGE, SMALL = 0.1, 0.025
 COLUMNS = 1000
 """About as many columns as a bundle begins with below the root: steps grow with them."""
 
-STEPS = 12
+STEPS = 8
 """Steps of a bundle, for a candidate of a dive and for a leaf whose places are split."""
 
 CERTIFICATES = 10_000_000

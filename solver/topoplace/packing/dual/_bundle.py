@@ -1,8 +1,9 @@
 """Compiled minimisation of the bundle's model near a centre (see `bundle`).
 
 Arrays are indexed by column, packing row or earlier level. The columns of request q are
-`members[first[q]] .. members[first[q+1] - 1]`; column j uses the rows `rows[starts[j]] ..
-rows[starts[j+1] - 1]`, each repeated by the amount.
+`members[first[q]] .. members[first[q+1] - 1]`; column j uses the rows of the runs
+`runs[starts[j]] .. runs[starts[j+1] - 1]`, each the first row and the one after the last. A row of
+which it takes several is in as many runs.
 
 The dual of the problem is a concave function of `amounts`: the amount of every column, with a sum
 between `least` and `most` for a request, which may represent others with the same columns. It is
@@ -19,14 +20,15 @@ from numba.extending import intrinsic
 
 from topoplace.kernels import kernel
 from topoplace.kernels.lists import write
+from topoplace.packing.dual._kernels import numbered
 
 # Compiled for the array types it is called with; annotations would be noise.
 # mypy: allow-untyped-defs, allow-untyped-calls, disable-error-code=call-arg
 
 
 _WORD = 64  # bits
-_SHIFT, _IN_WORD = np.uint64(6), np.uint64(63)
-_LINE = 8  # words
+_ONE, _SHIFT, _IN_WORD = np.uint64(1), np.uint64(6), np.uint64(63)
+_TILE = 16  # columns
 
 
 @intrinsic
@@ -40,55 +42,53 @@ def num_set(typing_context, word):
 
 
 @kernel()
-def rows_in_words(columns, starts, rows, marked):
-    """Return the marked rows of some columns as bits, a row of words per column.
-
-    Rows of zeros are added until there are a multiple of four. Rows are aligned with cache lines,
-    which is a fifth faster.
-    """
-    num = 0
-    for r in range(marked.shape[0]):
-        num += marked[r]
-    place = np.empty(marked.shape[0], np.uint32)
-    before = 0
-    for r in range(marked.shape[0]):  # the bit after all others is that of rows not marked,
-        place[r] = before if marked[r] else num  # until it is cleared
-        before += marked[r]
-    height = (columns.shape[0] + 3) // 4 * 4
-    width = (num // _WORD + _LINE) // _LINE * _LINE
-    room = np.zeros(height * width + _LINE, np.uint64)
-    first = -(room.ctypes.data // 8) % _LINE
-    words = room[first : first + height * width].reshape(height, width)
-    one, last = np.uint64(1), np.uint64(num)
+def rows_in_words(columns, starts, runs, marked):
+    """Return the marked rows of some columns as bits, shape ``(num_words, num_columns)``."""
+    before = numbered(marked)
+    words = np.zeros((before[-1] // _WORD + 1, columns.shape[0]), np.uint64)
+    every = ~np.uint64(0)
     for i in range(columns.shape[0]):
-        mine = words[i]
         for k in range(np.uint64(starts[columns[i]]), np.uint64(starts[columns[i] + 1])):
-            at = np.uint64(place[np.uint64(rows[k])])
-            mine[at >> _SHIFT] |= one << (at & _IN_WORD)
-        mine[last >> _SHIFT] &= ~(one << (last & _IN_WORD))
+            begin, end = np.uint64(before[runs[k, 0]]), np.uint64(before[runs[k, 1]])
+            if begin == end:
+                continue
+            first, last = begin >> _SHIFT, (end - _ONE) >> _SHIFT
+            from_begin = every << (begin & _IN_WORD)
+            to_end = every >> (_IN_WORD - ((end - _ONE) & _IN_WORD))
+            if first == last:
+                words[first, i] |= from_begin & to_end
+                continue
+            words[first, i] |= from_begin
+            for w in range(first + _ONE, last):
+                words[w, i] = every
+            words[last, i] |= to_end
     return words
 
 
 @kernel()
-def gram(words):
-    """Return the number of common bits of every two rows of words; rows are a multiple of four."""
-    num = words.shape[0]
-    common = np.empty((num, num), np.float32)
-    for i in range(0, num, 4):  # four at once: each row is read a quarter as often
-        one, two, three, four = words[i], words[i + 1], words[i + 2], words[i + 3]
-        for k in range(i + 4):
-            other = words[k]
-            a = b = c = d = np.uint64(0)
-            for w in range(words.shape[1]):
-                bits = other[w]
-                a += num_set(one[w] & bits)
-                b += num_set(two[w] & bits)
-                c += num_set(three[w] & bits)
-                d += num_set(four[w] & bits)
-            common[k, i] = common[i, k] = a
-            common[k, i + 1] = common[i + 1, k] = b
-            common[k, i + 2] = common[i + 2, k] = c
-            common[k, i + 3] = common[i + 3, k] = d
+def gram(words, factor):
+    """Return a factor times the number of common bits of every two columns of words.
+
+    Word by word, only the columns that have bits in it are looked at: one in seven on 24^3.
+    """
+    num = words.shape[1]
+    common = np.zeros((num, num), np.float32)
+    holders, bits = np.empty(num, np.int64), np.empty(num, np.uint64)
+    for w in range(words.shape[0]):
+        row, n = words[w], 0
+        for i in range(num):
+            holders[n], bits[n] = i, row[i]
+            n += row[i] != 0
+        for a in range(n):
+            mine = common[holders[a]]
+            for b in range(a + 1):
+                mine[holders[b]] += np.float32(num_set(bits[a] & bits[b]))
+    for i0 in range(0, num, _TILE):  # in tiles: what is written below the diagonal is still near
+        for k0 in range(0, i0 + 1, _TILE):
+            for i in range(i0, min(num, i0 + _TILE)):
+                for k in range(k0, min(i + 1, k0 + _TILE)):
+                    common[i, k] *= factor
+                    common[k, i] = common[i, k]
     return common
 
 
@@ -106,55 +106,61 @@ _HALVINGS = 6  # of the way to the maximum of the quadratic function
 
 
 @kernel()
-def gram_of_amounts(columns, starts, rows, marked):
-    """Return for every two columns the sum over the marked rows of the products of their amounts.
+def gram_of_amounts(columns, starts, runs, marked, factor):
+    """Return a factor times the sum over the marked rows of the products of two columns' amounts.
 
-    Columns list the rows that they use, each repeated by the amount. Only columns that use the same
-    row are looked at: a product of matrices takes longer, and loads more of Numba.
+    Only columns that use the same row are looked at: a product of matrices takes longer, and loads
+    more of Numba.
     """
     num, num_rows = columns.shape[0], marked.shape[0]
     last, ends = np.full(num_rows, -1), np.zeros(num_rows + 1, np.int64)
     for i in range(num):
         for k in range(starts[columns[i]], starts[columns[i] + 1]):
-            if marked[rows[k]] and last[rows[k]] != i:
-                last[rows[k]] = i
-                ends[rows[k] + 1] += 1
+            for r in range(np.int64(runs[k, 0]), np.int64(runs[k, 1])):
+                if marked[r] and last[r] != i:
+                    last[r] = i
+                    ends[r + 1] += 1
     for r in range(num_rows):
         ends[r + 1] += ends[r]
     user, amount = np.empty(ends[-1], np.int64), np.zeros(ends[-1], np.float32)
     at, last = ends[:-1] - 1, np.full(num_rows, -1)  # of each row, what is written last
     for i in range(num):
         for k in range(starts[columns[i]], starts[columns[i] + 1]):
-            r = rows[k]
-            if marked[r]:
-                at[r] += last[r] != i
-                last[r] = i
-                user[at[r]] = i
-                amount[at[r]] += 1
+            for r in range(np.int64(runs[k, 0]), np.int64(runs[k, 1])):
+                if marked[r]:
+                    at[r] += last[r] != i
+                    last[r] = i
+                    user[at[r]] = i
+                    amount[at[r]] += 1
     common = np.zeros((num, num), np.float32)
     for r in range(num_rows):
         for k in range(ends[r], ends[r + 1]):
             for m in range(ends[r], k + 1):
                 common[user[k], user[m]] += amount[k] * amount[m]
     for i in range(num):
-        for j in range(i):
+        for j in range(i + 1):
+            common[i, j] *= factor
             common[j, i] = common[i, j]
     return common
 
 
 @kernel()
 def prices_at(
-    load, level_load, capacity, centre, step_size, free, reached, level_centre, level_step_size,
+    rise, level_load, capacity, centre, step_size, free, reached, level_centre, level_step_size,
     prices, multipliers,
 ):  # fmt: skip
-    """Set prices and multipliers to the best ones for loads; return the gain of the loads there."""
-    total = 0.0
-    for r in range(load.shape[0]):
+    """Set prices and multipliers to the best ones for loads; return the gain of the loads there.
+
+    `rise` is by how much the load of a row exceeds that of the row before.
+    """
+    total, load = 0.0, 0.0
+    for r in range(prices.shape[0]):
+        load += rise[r]
         if free[r]:
-            price = max(0.0, centre[r] + step_size * (load[r] - capacity[r]))
+            price = max(0.0, centre[r] + step_size * (load - capacity[r]))
             move = price - centre[r]
             prices[r] = price
-            total += price * (capacity[r] - load[r]) + move * move / (2.0 * step_size)
+            total += price * (capacity[r] - load) + move * move / (2.0 * step_size)
     for k in range(multipliers.shape[0]):
         excess = level_load[k] - reached[k]
         multipliers[k] = max(0.0, level_centre[k] - level_step_size[k] * excess)
@@ -164,21 +170,25 @@ def prices_at(
 
 
 @kernel()
-def add_load(j, by, starts, rows, earlier, load, level_load):
-    """Add the load of an amount of a column on rows and earlier levels."""
-    for k in range(starts[j], starts[j + 1]):
-        load[rows[k]] += by
+def add_load(j, by, starts, runs, earlier, rise, level_load):
+    """Add the load of an amount of a column on rows and earlier levels (see `prices_at`)."""
+    for k in range(np.uint64(starts[j]), np.uint64(starts[j + 1])):
+        rise[runs[k, 0]] += by
+        rise[runs[k, 1]] -= by
     for k in range(level_load.shape[0]):
         level_load[k] += by * earlier[k, j]
 
 
 @kernel()
-def gains_at(costs, earlier, starts, rows, prices, multipliers, gains):
+def gains_at(costs, earlier, starts, runs, prices, multipliers, gains):
     """Set every column's gain: its value less the cost of its rows."""
+    before = np.zeros(prices.shape[0] + 1)
+    for r in range(prices.shape[0]):
+        before[r + 1] = before[r] + prices[r]
     for j in range(costs.shape[0]):
         cost = 0.0
-        for k in range(starts[j], starts[j + 1]):
-            cost += prices[rows[k]]
+        for k in range(np.uint64(starts[j]), np.uint64(starts[j + 1])):
+            cost += before[runs[k, 1]] - before[runs[k, 0]]
         gains[j] = costs[j] - cost
         for k in range(multipliers.shape[0]):
             gains[j] += multipliers[k] * earlier[k, j]
@@ -300,19 +310,22 @@ def exchange(first, least, most, bend, gains, amounts, enough):
                 by = room if curvature * room <= high - low else (high - low) / curvature
                 if up >= 0:
                     amounts[up] += by
-                    for j in range(gains.shape[0]):
-                        gains[j] -= by * bend[up, j]
                 if down >= 0:
                     amounts[down] = 0.0 if by == amounts[down] else amounts[down] - by
+                if up >= 0 and down >= 0:  # read and written once
                     for j in range(gains.shape[0]):
-                        gains[j] += by * bend[down, j]
+                        gains[j] += by * (bend[down, j] - bend[up, j])
+                    continue
+                one, sign = (up, -by) if up >= 0 else (down, by)
+                for j in range(gains.shape[0]):
+                    gains[j] += sign * bend[one, j]
         if gap <= enough:
             break
 
 
 @kernel()
 def minimise_near(
-    first, members, least, most, costs, earlier, reached, starts, rows,
+    first, members, least, most, costs, earlier, reached, starts, runs,
     capacity, is_unit, centre, step_size, free, level_centre, level_step_size,
     amounts, centre_value, accuracy, max_rounds,
 ):  # fmt: skip
@@ -330,20 +343,20 @@ def minimise_near(
     gains = np.zeros(costs.shape[0])
     chosen = np.zeros(costs.shape[0], np.int64)
     first_of = np.zeros(first.shape[0], np.int64)
-    load, level_load = np.zeros(centre.shape[0]), np.zeros(reached.shape[0])
+    rise, level_load = np.zeros(centre.shape[0] + 1), np.zeros(reached.shape[0])
     for j in range(costs.shape[0]):
         if amounts[j] > 0:
-            add_load(j, amounts[j], starts, rows, earlier, load, level_load)
+            add_load(j, amounts[j], starts, runs, earlier, rise, level_load)
     prices, multipliers = centre.copy(), level_centre.copy()
     value = product(costs, amounts) + prices_at(
-        load, level_load, capacity, centre, step_size, free, reached,
+        rise, level_load, capacity, centre, step_size, free, reached,
         level_centre, level_step_size, prices, multipliers,
     )  # fmt: skip
     new_amounts, new_prices, new_multipliers = amounts.copy(), prices.copy(), multipliers.copy()
     priced = np.empty(prices.shape[0], np.bool_)
     model = 0.0
     for turn in range(max_rounds + 1):
-        gains_at(costs, earlier, starts, rows, prices, multipliers, gains)
+        gains_at(costs, earlier, starts, runs, prices, multipliers, gains)
         num, model, gap = those_to_move(
             first, members, least, most, amounts, gains, chosen, first_of
         )
@@ -358,12 +371,10 @@ def minimise_near(
             break
         columns = chosen[:num]
         if is_unit:
-            bend = gram(rows_in_words(columns, starts, rows, priced))
+            words = rows_in_words(columns, starts, runs, priced)
+            bend = gram(words, np.float32(step_size))
         else:
-            bend = gram_of_amounts(columns, starts, rows, priced)
-        for i in range(bend.shape[0]):
-            for j in range(bend.shape[0]):
-                bend[i, j] *= np.float32(step_size)
+            bend = gram_of_amounts(columns, starts, runs, priced, np.float32(step_size))
         for k in range(multipliers.shape[0]):
             if multipliers[k] > 0:
                 for i in range(num):
@@ -374,15 +385,15 @@ def minimise_near(
         exchange(first_of, least, most, bend, picked(gains, columns), aims, _INNER * gap)
         step, new_value = 1.0, value
         for _ in range(_HALVINGS):
-            new_load, new_level_load = load.copy(), level_load.copy()
+            new_rise, new_level_load = rise.copy(), level_load.copy()
             for i in range(num):
                 j = columns[i]
                 by = step * (aims[i] - amounts[j])
                 new_amounts[j] = aims[i] if step == 1.0 else amounts[j] + by
                 if by != 0:
-                    add_load(j, by, starts, rows, earlier, new_load, new_level_load)
+                    add_load(j, by, starts, runs, earlier, new_rise, new_level_load)
             new_value = product(costs, new_amounts) + prices_at(
-                new_load, new_level_load, capacity, centre, step_size, free, reached,
+                new_rise, new_level_load, capacity, centre, step_size, free, reached,
                 level_centre, level_step_size, new_prices, new_multipliers,
             )  # fmt: skip
             if new_value > value:
@@ -390,7 +401,7 @@ def minimise_near(
             step *= 0.5
         if new_value <= value:
             break
-        value, load, level_load = new_value, new_load, new_level_load
+        value, rise, level_load = new_value, new_rise, new_level_load
         write(new_amounts, amounts)
         write(new_prices, prices)
         write(new_multipliers, multipliers)

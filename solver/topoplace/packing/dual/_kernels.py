@@ -11,6 +11,15 @@ from topoplace.kernels import kernel
 
 
 @kernel()
+def numbered(marked):
+    """Return how many rows before each one, and in total, are marked."""
+    before = np.zeros(marked.shape[0] + 1, np.uint32)
+    for r in range(marked.shape[0]):
+        before[r + 1] = before[r] + marked[r]
+    return before
+
+
+@kernel()
 def runs_of(rows):
     """Return a list of rows as runs of consecutive rows: the first row, and how many."""
     num = 0
@@ -63,6 +72,49 @@ def marked_rows(starts, runs, which, marked):
                     num += 1
         new_starts[n + 1] = num
     return new_starts, kept
+
+
+@kernel()
+def marked_runs(starts, runs, which, before):
+    """Return the marked rows of some lists of rows, numbered among all that are marked, as runs.
+
+    `before` is what `numbered` returns. Runs are pairs: the first number, and the one after the
+    last; a list has its runs ``starts[k]:starts[k + 1]``.
+    """
+    size = np.int64(0)
+    for j in which:
+        size += np.int64(starts[j + 1]) - np.int64(starts[j])
+    new_starts = np.zeros(which.shape[0] + 1, np.uint32)
+    kept = np.empty((size, 2), np.uint32)
+    num = 0
+    for n in range(which.shape[0]):
+        begun = num
+        for i in range(np.int64(starts[which[n]]), np.int64(starts[which[n] + 1])):
+            first = np.int64(runs[i, 0])
+            begin, end = before[first], before[first + np.int64(runs[i, 1])]
+            if end == begin:
+                continue
+            if num > begun and kept[num - 1, 1] == begin:
+                kept[num - 1, 1] = end
+                continue
+            kept[num, 0], kept[num, 1] = begin, end
+            num += 1
+        new_starts[n + 1] = num
+    return new_starts, kept[:num].copy()
+
+
+@kernel()
+def sums_over(starts, runs, num, values):
+    """Return for each of the first lists of rows the sum of their values."""
+    before = np.zeros(values.shape[0] + 1)
+    for r in range(values.shape[0]):
+        before[r + 1] = before[r] + values[r]
+    sums = np.zeros(num)
+    for j in range(num):
+        for i in range(np.int64(starts[j]), np.int64(starts[j + 1])):
+            first = np.int64(runs[i, 0])
+            sums[j] += before[first + np.int64(runs[i, 1])] - before[first]
+    return sums
 
 
 @kernel()

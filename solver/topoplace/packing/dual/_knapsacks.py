@@ -1,7 +1,4 @@
-"""Compiled search over the sets of started requests, bounded by knapsacks (see `cut_pool`).
-
-A state has a number for every request: 1 if it starts, -1 if not, 0 if that is not decided.
-"""
+"""Compiled search over the sets of started requests, bounded by knapsacks (see `_starts`)."""
 
 # Compiled for the array types it is called with; annotations would be noise.
 # mypy: allow-untyped-defs, allow-untyped-calls
@@ -13,38 +10,9 @@ import numpy as np
 
 from topoplace.kernels import kernel
 from topoplace.kernels.lists import ranks, write
+from topoplace.packing.dual._starts import bound_by
 
 _EMPTY = -1.0  # the bound of a side that contradicts earlier decisions
-
-
-@kernel()
-def bound_by(state, values, total, costs, order, fineness, largest, overfull, safe):
-    """Bound a state by the best multiple of a point's prices; see `cut_pool.Knapsacks.bounds`."""
-    room, worth, certain = total, 0.0, 0.0
-    for q in range(values.shape[0]):
-        if state[q] == 1:
-            room -= costs[q]
-            certain += values[q]
-        if state[q] >= 0:
-            worth += values[q]
-    multiple = 0.0
-    if room < -overfull:
-        multiple = 2.0 * (1.0 + worth) / -room
-    else:
-        filled = 0.0
-        for q in order:
-            if state[q] == 0:
-                filled += costs[q]
-                if filled > room:
-                    multiple = min(largest, values[q] / max(costs[q], 1e-9))
-                    break
-    times = np.ceil(multiple * fineness)
-    multiple = times / fineness
-    bound = certain + multiple * room + safe
-    for q in range(values.shape[0]):
-        if state[q] == 0:
-            bound += max(0.0, values[q] - multiple * costs[q])
-    return bound, times
 
 
 @kernel()

@@ -17,7 +17,8 @@ from dataclasses import replace
 import numpy as np
 
 from topoplace.packing.dual._bundle import minimise_near
-from topoplace.packing.dual.columns import Column, Columns, values_of
+from topoplace.packing.dual._kernels import numbered
+from topoplace.packing.dual.columns import Columns
 from topoplace.packing.dual.generation import (
     MOST_ENTRIES,
     Bounded,
@@ -50,22 +51,21 @@ class _FlatColumns:
         self._known, self._sub, self._problem = columns, sub, columns.problem
         self._kinds = kinds
         self._free, self._capacities = capacities > 0, capacities
+        self._full_before = numbered(~self._free)
         self._num_requests = len(self._problem.names)
         self._fixed = sum(int(self._problem.values[c.request_idx]) for c in sub.fixed)
         self._start()
 
     def _start(self) -> None:
         self._columns, self._num_seen = self._known.all, 0
-        self._taken: list[Column] = []
         self._positions = np.zeros(0, dtype=np.int64)
         self._owner = np.zeros(0, dtype=np.int64)
         self._values = np.zeros((self._sub.level + 1, 0))
         self._amounts = np.zeros(0)
         self._tight = np.zeros(len(self._free), dtype=bool)
         self._priced = np.zeros(len(self._free), dtype=bool)
-        self._tight_rows = np.zeros(0, dtype=np.int64)
-        self._number = np.zeros(0, dtype=np.uint32)
-        self._rows = np.zeros(0, dtype=np.uint32)
+        self._tight_rows, self._before = np.zeros(0, dtype=np.int64), numbered(self._tight)
+        self._runs = np.zeros((0, 2), dtype=np.uint32)
         self._starts = np.zeros(1, dtype=np.uint32)
 
     def begin(self, start: DualPoint) -> None:
@@ -77,54 +77,48 @@ class _FlatColumns:
         if self._columns is not self._known.all:
             self._start()
         self._priced[start.rows] = True
-        self._amounts = np.array([column.amount for column in self._taken])
+        self._amounts = self._known.amount[self._positions]
 
     def end(self) -> None:
         """Give the columns the amounts found."""
-        for column, amount in zip(self._taken, self._amounts.tolist(), strict=True):
-            column.amount = amount
+        self._known.amount[self._positions] = self._amounts
 
     def update(self) -> bool:
         """Take in new columns; return whether there are any."""
-        num_taken = len(self._taken)
+        num_taken = len(self._positions)
         self._take_in()
         tight = self._known.tight_rows | self._priced
         if not np.array_equal(tight, self._tight):
             self._tight = tight
             self._tight_rows = np.flatnonzero(tight)
-            self._number = np.cumsum(tight, dtype=np.uint32) - np.uint32(1)
-            self._starts, rows = self._known.rows_among(self._positions, tight)
-            self._rows = self._number[rows]
-        elif num_taken < len(self._taken):
-            starts, rows = self._known.rows_among(self._positions[num_taken:], tight)
+            self._before = numbered(tight)
+            self._starts, self._runs = self._known.runs_among(self._positions, self._before)
+        elif num_taken < len(self._positions):
+            starts, runs = self._known.runs_among(self._positions[num_taken:], self._before)
             self._starts = np.concatenate([self._starts, self._starts[-1] + starts[1:]])
-            self._rows = np.concatenate([self._rows, self._number[rows]])
-        return num_taken < len(self._taken)
+            self._runs = np.concatenate([self._runs, runs])
+        return num_taken < len(self._positions)
 
     def _take_in(self) -> None:
         """Take in the new columns that the subproblem admits."""
         self._known.share(self._kinds, self._num_seen)
         new = np.arange(self._num_seen, len(self._known))
-        starts, _ = self._known.rows_among(new, ~self._free)
+        starts, _ = self._known.runs_among(new, self._full_before)
         fits = starts[1:] == starts[:-1]  # without a row that has nothing left
         fits &= self._known.admitted(self._kinds, self._num_seen)
-        for position in new[~fits].tolist():
-            self._known.all[position].amount = 0.0
-        taken = [self._known.all[position] for position in new[fits].tolist()]
-        self._num_seen = len(self._known)
-        self._taken += taken
-        self._positions = np.concatenate([self._positions, new[fits]])
-        values = values_of(self._problem, taken, self._sub.level + 1)
-        self._owner = np.concatenate([self._owner, self._known.owners(new[fits])])
+        self._known.amount[new[~fits]] = 0.0
+        self._num_seen, taken = len(self._known), new[fits]
+        self._positions = np.concatenate([self._positions, taken])
+        values = self._known.values(self._sub.level + 1, taken)
+        self._owner = np.concatenate([self._owner, self._known.owners(taken)])
         self._values = np.concatenate([self._values, values.T], axis=1)
-        self._amounts = np.concatenate([self._amounts, [c.amount for c in taken]])
+        self._amounts = np.concatenate([self._amounts, self._known.amount[taken]])
 
-    def work(self, point: DualPoint) -> float:
-        """Return the nominal seconds of `minimise_near` near a point."""
+    def work(self) -> float:
+        """Return the nominal seconds of a step, without what the oracle takes."""
         most = self._kinds.most
-        in_round = min(len(self._taken), _ENTERING * int((most > 0).sum()) + int(most.sum()))
-        num_priced = len(point.rows)
-        return _ROW_WORK * len(self._rows) + _PAIR_WORK * in_round**2 * num_priced
+        in_round = min(len(self._positions), _ENTERING * int((most > 0).sum()) + int(most.sum()))
+        return _STEP_WORK + _RUN_WORK * len(self._runs) + _PAIR_WORK * in_round**2
 
     def minimise_near(
         self, best: Bounded, step_size: float, accuracy: float, most_rounds: int
@@ -134,7 +128,7 @@ class _FlatColumns:
         Returns the model's value there as well, and whether it is near the least: see
         `_bundle.minimise_near`.
         """
-        level, num = self._sub.level, len(self._taken)
+        level, num = self._sub.level, len(self._positions)
         members = np.argsort(self._owner, kind="stable")
         first = np.searchsorted(self._owner[members], np.arange(self._num_requests + 1))
         self._normalise(first, members)
@@ -144,10 +138,11 @@ class _FlatColumns:
         reached = np.array([v or 0 for v in self._sub.reached], dtype=float)
         size[[v is None for v in self._sub.reached]] = _FIXED  # its multiplier stays 0
         rows = self._tight_rows
-        usual = _LEVEL_REACH * step_size * max(1, len(self._rows)) / max(1, num)
+        num_entries = int((self._runs[:, 1] - self._runs[:, 0]).sum())
+        usual = _LEVEL_REACH * step_size * max(1, num_entries) / max(1, num)
         prices, multipliers, model, solved = minimise_near(
             first, members, self._kinds.least, self._kinds.most, self._values[level], earlier,
-            reached, self._starts, self._rows,
+            reached, self._starts, self._runs,
             self._capacities[rows].astype(float), self._problem.is_unit,
             best.point.row_prices[rows], step_size, self._free[rows],
             np.array(best.point.multipliers, dtype=float), usual / size, self._amounts,
@@ -168,7 +163,8 @@ class _FlatColumns:
 
 _ENTERING = 10  # columns of a request in a round, about
 _FIXED = 1e15  # of what no step changes
-_ROW_WORK, _PAIR_WORK = 1e-8, 5e-12  # nominal seconds, by row of a column, pair and row
+_STEP_WORK = 1e-3  # nominal seconds
+_RUN_WORK, _PAIR_WORK = 3.5e-8, 1.5e-8  # by run of a column, and pair of columns in a round
 
 _ACCURACY = 0.3  # of the minimum over the model, as a share of the descent it predicts
 _ROUNDS = 4  # at most, for that minimum
@@ -246,7 +242,7 @@ class Bundle:
                 forget_most(relaxation, sub, self.columns, best)
                 self._flat.begin(best.point)
             learned = self._flat.update()
-            budget.spend(self._flat.work(best.point))
+            budget.spend(self._flat.work())
             point, model, solved = self._flat.minimise_near(
                 best, self.step_size, _ACCURACY, _ROUNDS
             )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,23 +11,21 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from topoplace.packing.dual._kernels import marked_rows, maximal_sets, rows_of_runs, runs_of
+from topoplace.packing.dual._kernels import (
+    marked_rows,
+    marked_runs,
+    maximal_sets,
+    rows_of_runs,
+    runs_of,
+    sums_over,
+)
 from topoplace.packing.problem import Kinds, PackingProblem
-from topoplace.types import BoolArray, IntArray
+from topoplace.types import BoolArray, FloatArray, IntArray
 
 Unsigned = NDArray[np.uint32]
 
 
-@dataclass
-class Column:
-    """A candidate, its latest amount, and its level values.
-
-    The values are there once `Columns.values` was called for more than the first level.
-    """
-
-    candidate: Any
-    amount: float = 0.0
-    values: tuple[int, ...] = ()
+_NO_AMOUNT = 1e-6
 
 
 class _RowLists:
@@ -73,6 +71,16 @@ class _RowLists:
         found: tuple[Unsigned, Unsigned] = marked_rows(self._starts, self._runs, which, marked)
         return found
 
+    def runs_among(self, which: IntArray, before: Unsigned) -> tuple[Unsigned, Unsigned]:
+        """Return the rows of some of the lists that are marked: starts and runs (`marked_runs`)."""
+        found: tuple[Unsigned, Unsigned] = marked_runs(self._starts, self._runs, which, before)
+        return found
+
+    def sums(self, values: FloatArray) -> FloatArray:
+        """Return the sum of the values of every list's rows."""
+        found: FloatArray = sums_over(self._starts, self._runs, self._num, values)
+        return found
+
     def keep(self, which: IntArray) -> None:
         starts, runs = self._starts, self._runs
         kept = [runs[starts[k] : starts[k + 1]] for k in which.tolist()]
@@ -101,7 +109,7 @@ class Packing:
 
 
 class Columns:
-    """Candidates known, in order.
+    """Candidates known, in order, each with its latest amount.
 
     Rows that the same columns use by the same amounts are one row of a program, and rows that hold
     one candidate are left out if their columns are among those of another such row. On machines
@@ -110,12 +118,13 @@ class Columns:
 
     def __init__(self, problem: PackingProblem) -> None:
         self.problem = problem
-        self.all: list[Column] = []
+        self.all: list[Any] = []
         self._index: dict[Any, int] = {}
         self._keys = np.random.default_rng(problem.num_rows)
         self._hashes, self._num_hashed = np.zeros(problem.num_rows, dtype=np.int64), 0
         self._row_lists = _RowLists()
-        self._owner = np.zeros(1 << 10, dtype=np.int64)
+        self._owner, self._amount = np.zeros(1 << 10, dtype=np.int64), np.zeros(1 << 10)
+        self._values = np.zeros((0, len(problem.senses)), dtype=np.int64)  # of the first ones
         self._tight = np.zeros(problem.num_rows, dtype=bool)
         self._tight[: problem.num_covers] = True
 
@@ -127,26 +136,28 @@ class Columns:
 
     def add(self, candidates: Iterable[Any]) -> int:
         """Add candidates not known yet; return how many were new."""
-        new = [c for c in dict.fromkeys(candidates) if c not in self._index]
-        for candidate in new:
-            rows = self.problem.rows_of(candidate)
-            self._append(candidate, rows)
-            self._tight[self.problem.breakable(candidate, rows)] = True
-        return len(new)
+        known = len(self.all)
+        for candidate in candidates:
+            if candidate not in self._index:
+                rows = self.problem.rows_of(candidate)
+                self._append(candidate, rows)
+                self._tight[self.problem.breakable(candidate, rows)] = True
+        return len(self.all) - known
 
     def _append(self, candidate: Any, rows: IntArray | Unsigned) -> None:
         self._index[candidate] = number = len(self.all)
         if number == len(self._owner):
             self._owner = np.concatenate([self._owner, np.zeros_like(self._owner)])
-        self._owner[number] = candidate.request_idx
-        self.all.append(Column(candidate))
+            self._amount = np.concatenate([self._amount, np.zeros_like(self._amount)])
+        self._owner[number], self._amount[number] = candidate.request_idx, 0.0
+        self.all.append(candidate)
         self._row_lists.append(rows)
 
     def share(self, kinds: Kinds, since: int = 0) -> None:
         """Copy columns, from a position on, to requests of their kind that are distinguished."""
         several = np.array([len(kinds.others(q)) for q in range(len(kinds.first))], dtype=bool)
         for position in (since + np.flatnonzero(several[self.owners()[since:]])).tolist():
-            known = self.all[position].candidate
+            known = self.all[position]
             for q in kinds.others(known.request_idx):
                 candidate = replace(known, request_idx=q)
                 if candidate not in self._index and kinds.admits(candidate):
@@ -155,8 +166,10 @@ class Columns:
     def keep(self, kept: BoolArray) -> None:
         """Drop all columns that are not marked."""
         self.all = [c for c, k in zip(self.all, kept, strict=True) if k]
-        self._index = {c.candidate: i for i, c in enumerate(self.all)}
-        self._owner[: len(self.all)] = self._owner[: len(kept)][kept]
+        self._index = {c: i for i, c in enumerate(self.all)}
+        for own in (self._owner, self._amount):
+            own[: len(self.all)] = own[: len(kept)][kept]
+        self._values = self._values[kept[: len(self._values)]]
         self._row_lists.keep(np.flatnonzero(kept))
         self._hashes, self._num_hashed = np.zeros(len(self._hashes), dtype=np.int64), 0
 
@@ -169,18 +182,23 @@ class Columns:
         """Rows of all columns together."""
         return self._row_lists.num_entries
 
+    @property
+    def amount(self) -> FloatArray:
+        """The latest amount of every column."""
+        return self._amount[: len(self.all)]
+
     def amounts(self) -> list[tuple[float, Any]]:
         """Return the columns with an amount, and it."""
-        return [(c.amount, c.candidate) for c in self.all if c.amount > 1e-6]
+        used = np.flatnonzero(self.amount > _NO_AMOUNT).tolist()
+        return [(float(self._amount[k]), self.all[k]) for k in used]
 
     def set_amounts(self, amounts: Iterable[tuple[float, Any]]) -> None:
         """Set the amounts of some columns, and those of all others to 0."""
         amounts = list(amounts)
         self.add(candidate for _, candidate in amounts)
-        for column in self.all:
-            column.amount = 0.0
+        self.amount[:] = 0.0
         for amount, candidate in amounts:
-            self.all[self._index[candidate]].amount = amount
+            self._amount[self._index[candidate]] = amount
 
     def positions(self, candidates: Iterable[Any]) -> list[int]:
         """Return the positions of known candidates."""
@@ -194,6 +212,23 @@ class Columns:
     def rows_among(self, positions: IntArray, marked: BoolArray) -> tuple[Unsigned, Unsigned]:
         """Return the marked rows of some columns, after the positions where those of each begin."""
         return self._row_lists.among(positions, marked)
+
+    def runs_among(self, positions: IntArray, before: Unsigned) -> tuple[Unsigned, Unsigned]:
+        """Return the marked rows of some columns as runs, numbered among those marked.
+
+        The runs of the k-th, each its first number and that after its last, are those from
+        ``starts[k]`` to ``starts[k + 1]``.
+
+        Parameters
+        ----------
+        before
+            How many rows before each one, and in total, are marked (`numbered`).
+        """
+        return self._row_lists.runs_among(positions, before)
+
+    def sums(self, row_values: FloatArray) -> FloatArray:
+        """Return for every column the sum of its rows' values."""
+        return self._row_lists.sums(row_values)
 
     def packing(self, wanted: BoolArray) -> Packing:
         """Return the rows used by all columns."""
@@ -260,32 +295,17 @@ class Columns:
         own = self.owners()[since:]
         found: BoolArray = kinds.most[own] > 0
         for k in np.flatnonzero(found & kinds.limited[own]).tolist():
-            found[k] = kinds.admits(self.all[since + k].candidate)
+            found[k] = kinds.admits(self.all[since + k])
         return found
 
     def values(self, num_levels: int, positions: IntArray | None = None) -> IntArray:
         """Return the values of columns on the first levels, shape ``(num_columns, num_levels)``."""
-        return values_of(self.problem, self._of(positions), num_levels)
-
-    def _of(self, positions: IntArray | None) -> Sequence[Column]:
-        return self.all if positions is None else [self.all[k] for k in positions.tolist()]
-
-
-def owners_of(columns: Sequence[Column]) -> IntArray:
-    """Return the request of every column."""
-    return np.array([c.candidate.request_idx for c in columns], dtype=np.int64)
-
-
-def values_of(problem: PackingProblem, columns: Sequence[Column], num_levels: int) -> IntArray:
-    """Return the values of columns on the first levels, shape ``(num_columns, num_levels)``."""
-    if num_levels == 1:
-        return problem.values[owners_of(columns)][:, None]
-    new = [column for column in columns if not column.values]
-    found = problem.values_of([column.candidate for column in new]).tolist()
-    for column, values in zip(new, found, strict=True):
-        column.values = tuple(values)
-    every = np.array([column.values for column in columns], dtype=np.int64)
-    return every.reshape(-1, len(problem.senses))[:, :num_levels]
+        if num_levels == 1:
+            return self.problem.values[self.owners(positions)][:, None]
+        if new := self.all[len(self._values) :]:
+            found = np.asarray(self.problem.values_of(new)).reshape(len(new), -1)
+            self._values = np.concatenate([self._values, found])
+        return (self._values if positions is None else self._values[positions])[:, :num_levels]
 
 
 def undominated(matrix: sp.csr_matrix) -> IntArray:

@@ -18,9 +18,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from topoplace.kernels import compile_late
 from topoplace.packing.dual import _knapsacks
+from topoplace.packing.dual._starts import bounds_by
 from topoplace.packing.dual.sparse import SparsePrices
 from topoplace.packing.problem import Cover
 from topoplace.result.certificate import CertificateNode, LeafRef, StartBranch
@@ -56,7 +58,7 @@ _OVERFULL = 1e-4  # nodes by which a knapsack must be too small to count as that
 _FOREVER = 1e9  # the cost of a request without candidates
 
 KNAPSACK_NUMBERS = (float(FINENESS), LARGEST_MULTIPLE, _OVERFULL, _SAFE)
-"""For `_knapsacks.bound_by`."""
+"""For `_starts.bounds_by`."""
 
 
 @dataclass(frozen=True)
@@ -81,43 +83,25 @@ class Knapsacks:
         """Return some of them."""
         return Knapsacks(self.totals[points], self.costs[points], self.order[points])
 
-    def bounds(
-        self, values: FloatArray, forced: BoolArray, free: BoolArray
-    ) -> tuple[FloatArray, IntArray]:
+    def bounds(self, values: FloatArray, states: NDArray[np.int8]) -> tuple[FloatArray, IntArray]:
         """Bound the value of what may start by the best multiple of each point's prices.
 
         Parameters
         ----------
         values
             Value of every request.
-        forced, free
-            Which requests must start, and which may, shape ``(..., 1, num_requests)``.
+        states
+            1 for a request that starts, -1 for one that does not, 0 for others, shape
+            ``(num_states, num_requests)``.
 
         Returns
         -------
         bounds, times
-            Shape ``(..., num_points)``; the multiple is ``times / FINENESS``.
+            Shape ``(num_states, num_points)``; the multiple is ``times / FINENESS``.
         """
-        room = self.totals - (self.costs * forced).sum(axis=-1)
-        shape = np.broadcast_shapes(self.order.shape, free.shape)
-        order = np.broadcast_to(self.order, shape)
-        counted = np.take_along_axis(np.broadcast_to(free, shape), order, axis=-1)
-        taken = np.take_along_axis(np.broadcast_to(self.costs, shape), order, axis=-1)
-        filled = np.cumsum(taken * counted, axis=-1) > room[..., None]
-        first = filled.argmax(axis=-1)[..., None]
-        critical = np.take_along_axis(order, first, axis=-1)
-        cost = np.take_along_axis(np.broadcast_to(self.costs, shape), critical, axis=-1)[..., 0]
-        critical_value = np.where(filled.any(axis=-1), values[critical[..., 0]], 0.0)
-        multiple = np.minimum(LARGEST_MULTIPLE, critical_value / np.maximum(cost, 1e-9))
-        worth = (values * (forced | free)).sum(axis=-1)
-        overfull = room < -_OVERFULL
-        shortage = np.maximum(_OVERFULL, -room)
-        multiple = np.where(overfull, 2.0 * (1.0 + worth) / shortage, multiple)
-        times = np.ceil(multiple * FINENESS)
-        multiple = times / FINENESS
-        gains = np.maximum(0.0, values - multiple[..., None] * self.costs) * free
-        bounds = (values * forced).sum(axis=-1) + multiple * room + gains.sum(axis=-1)
-        return bounds + _SAFE, times.astype(np.int64)
+        own = self.totals, self.costs, self.order
+        found: tuple[FloatArray, IntArray] = bounds_by(states, values, *own, KNAPSACK_NUMBERS)
+        return found
 
 
 class CutPool:
@@ -220,29 +204,29 @@ class CutPool:
         self, number: int, forced: frozenset[int], excluded: frozenset[int]
     ) -> tuple[int, int]:
         """Return which multiple of a point bounds a set of starts best, as a fraction."""
-        sides = self.sides(forced, excluded)
-        _, times = self.knapsacks(number).of(slice(1)).bounds(self.values, *sides)
-        return int(times[0]), FINENESS
+        state = self.state(forced, excluded)[None]
+        _, times = self.knapsacks(number).of(slice(1)).bounds(self.values, state)
+        return int(times[0, 0]), FINENESS
 
     def knapsacks(self, first: int = 0) -> Knapsacks:
         """Return the points from the first on as constraints."""
         return self._all.of(slice(first, len(self)))
 
-    def sides(
-        self, forced: frozenset[int], excluded: frozenset[int]
-    ) -> tuple[BoolArray, BoolArray]:
-        """Return which requests must start, and which may, shape ``(1, num_requests)`` each."""
-        must = np.zeros((1, len(self.values)), dtype=bool)
-        may = np.zeros((1, len(self.values)), dtype=bool)
-        must[0, list(forced)] = True
-        may[0, list(self.startable - forced - excluded)] = True
-        return must, may
+    def state(self, forced: frozenset[int], excluded: frozenset[int]) -> NDArray[np.int8]:
+        """Return 1 for requests that must start, 0 for those that may, -1 for all others."""
+        state = np.full(len(self.values), -1, dtype=np.int8)
+        state[list(self.startable - forced - excluded)] = 0
+        state[list(forced)] = 1
+        return state
 
     def bounds(
         self, forced: frozenset[int], excluded: frozenset[int], first: int = 0
     ) -> FloatArray:
         """Return the bounds of all points, from the first on, on a set of starts."""
-        return self.knapsacks(first).bounds(self.values, *self.sides(forced, excluded))[0]
+        state = self.state(forced, excluded)[None]
+        bounds, _ = self.knapsacks(first).bounds(self.values, state)
+        found: FloatArray = bounds[0]
+        return found
 
 
 MOST_TRIED = 40
@@ -333,9 +317,7 @@ class KnapsackSearch:
             The largest depth of branches.
         """
         compile_late("packing.starts")
-        must, free = pool.sides(forced, excluded)
-        state = np.where(must[0], 1, np.where(free[0], 0, -1)).astype(np.int8)
-        every = pool.knapsacks()
+        state, every = pool.state(forced, excluded), pool.knapsacks()
         states, request, children, bounds, whole = _knapsacks.search_starts(
             state, self._values, every.totals, every.costs, every.order, self._largest,
             self._follows, float(lower), _MOST_SPLITS, deepest, _LOOKED_AT, KNAPSACK_NUMBERS,
@@ -348,11 +330,7 @@ class KnapsackSearch:
         point, times = np.searchsorted(used, number), np.zeros(len(request), dtype=np.int64)
         for i in ends:
             k = number[i]
-            _, multiple = _knapsacks.bound_by(
-                states[i], self._values, every.totals[k], every.costs[k], every.order[k],
-                *KNAPSACK_NUMBERS,
-            )  # fmt: skip
-            times[i] = multiple
+            times[i] = every.of(slice(k, k + 1)).bounds(self._values, states[i : i + 1])[1][0, 0]
         return StartsBelow(
             bound,
             request.tolist(),

@@ -154,7 +154,7 @@ def reduced_costs_at(
     best[optional] = np.maximum(0, best[optional])
     prices, multipliers = bounded.point.row_prices, np.array(bounded.point.multipliers)
     values = columns.values(sub.level + 1)
-    paid = np.array([prices[columns.rows(k)].sum() for k in range(len(columns))])
+    paid = columns.sums(prices)
     gains = values[:, sub.level] + values[:, : sub.level] @ multipliers - paid
     return np.asarray(best[columns.owners()] - gains)
 
@@ -172,8 +172,7 @@ def forget_most(
 ) -> None:
     """Drop columns down to half of `MOST_ENTRIES`, those without amount and of most cost first."""
     reduced_costs = reduced_costs_at(relaxation, sub, columns, bounded)
-    amounts = np.array([c.amount for c in columns.all])
-    order = np.lexsort((reduced_costs, amounts <= _NO_AMOUNT))
+    order = np.lexsort((reduced_costs, columns.amount <= _NO_AMOUNT))
     taken = np.cumsum([len(columns.rows(k)) for k in order.tolist()])
     kept = np.zeros(len(order), dtype=bool)
     kept[order[: np.searchsorted(taken, MOST_ENTRIES // 2)]] = True

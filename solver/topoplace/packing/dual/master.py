@@ -11,7 +11,7 @@ from ortools.linear_solver.python import model_builder_helper as mbh
 
 from topoplace import clock
 from topoplace.packing.budget import Budget
-from topoplace.packing.dual.columns import Column, Columns, Packing
+from topoplace.packing.dual.columns import Columns, Packing
 from topoplace.packing.dual.relaxation import DualPoint
 from topoplace.packing.problem import Kinds, Subproblem
 from topoplace.types import FloatArray, IntArray
@@ -45,7 +45,7 @@ class LpSolution:
     """
 
     objective: float
-    columns: list[Column]
+    columns: list[Any]
     amounts: FloatArray
     duals: DualPoint
     reduced: FloatArray
@@ -132,7 +132,7 @@ class Master:
             if value is not None:
                 lower[num_packing + num_requests + j] = value / size
             upper[num_packing + num_requests + j] = np.inf
-        admitted = np.array([kinds.admits(c.candidate) for c in columns.all], dtype=bool)
+        admitted = np.array([kinds.admits(c) for c in columns.all], dtype=bool)
         matrix = sp.vstack([packing, choice, *level_rows], format="csr")
         self.budget.spend(_WORK * (matrix.nnz + 1))
         cost = values[:, sub.level]

@@ -30,16 +30,16 @@ class SparsePrices:
     @classmethod
     def of(cls, dense: IntArray | FloatArray) -> SparsePrices:
         """Return prices of all rows, integers of 64 bits or floats, shape ``(num_rows,)``."""
-        rows = np.flatnonzero(dense)
+        rows = np.flatnonzero(dense != 0)  # of Booleans that takes a fifth of the time
         return cls.at(len(dense), rows, dense[rows])
 
     @classmethod
     def at(cls, num_rows: int, rows: IntArray, prices: IntArray | FloatArray) -> SparsePrices:
         """Return prices given for some rows, ascending, and 0 for the others."""
-        there = np.flatnonzero(prices)
+        there = np.flatnonzero(prices != 0)
         rows, prices = rows[there], prices[there]
         kept = prices if prices.dtype == np.float64 else _narrow(prices)
-        return cls(num_rows, _narrow(rows), kept)
+        return cls(num_rows, rows.astype(np.uint16 if num_rows <= 1 << 16 else np.int32), kept)
 
     def dense(self) -> NDArray[Any]:
         """Return the prices of all rows as they were given."""

@@ -9,7 +9,7 @@ from ortools.sat.python import cp_model_helper as cp
 
 from topoplace import clock
 from topoplace.packing.dual.master import Master
-from topoplace.packing.primal.program import solved
+from topoplace.packing.primal.program import Cancel, solved
 from topoplace.packing.problem import Kinds, Subproblem
 from topoplace.types import BoolArray, IntArray
 
@@ -37,6 +37,7 @@ def best_among(
     seconds: float,
     seed: int,
     work: float,
+    cancel: Cancel | None = None,
 ) -> list[Any] | None:
     """Return the best placement found among columns, None if none meets the subproblem.
 
@@ -49,25 +50,27 @@ def best_among(
     seconds, work
         Limits in wall-clock, with what it takes to write the program, and in CP-SAT's deterministic
         time, which the master's budget counts.
+    cancel
+        Ends the search from another thread.
     """
     columns, until = master.columns, clock.now() + seconds
     kinds = Kinds(columns.problem, sub)
     placed = columns.problem.merged(incumbent)
     kept = np.pad(kept, (0, columns.add(placed)))
     chosen = set(columns.positions(placed))
-    kept = kept & np.array([kinds.admits(column.candidate) for column in columns.all], dtype=bool)
+    kept = kept & np.array([kinds.admits(candidate) for candidate in columns.all], dtype=bool)
     kept[list(chosen)] = True
     positions = np.flatnonzero(kept)
     model = _model(master, sub, kinds, positions)
     model.solution_hint.vars.extend(list(range(len(positions))))
     model.solution_hint.values.extend([int(k in chosen) for k in positions.tolist()])
     parameters = _PARAMETERS.format(work=work, seed=seed % (1 << 31))
-    answer = solved(model, parameters, until - clock.now())
+    answer = solved(model, parameters, until - clock.now(), cancel)
     master.budget.spend(_BUILD * len(positions) + WORK_SECONDS * answer.deterministic_time)
     if answer.status not in (cp.OPTIMAL, cp.FEASIBLE):
         return None
     times = np.array(list(answer.solution), dtype=np.int64)
-    return kinds.placed(columns.all[k].candidate for k in np.repeat(positions, times).tolist())
+    return kinds.placed(columns.all[k] for k in np.repeat(positions, times).tolist())
 
 
 def _model(master: Master, sub: Subproblem, kinds: Kinds, positions: IntArray) -> Any:

@@ -6,7 +6,7 @@ problem as a whole. This one has what is needed here, of the same expressions.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -103,7 +103,27 @@ class Program:
         return Answer(list(answer.solution), answer.status == cp.OPTIMAL)
 
 
-def solved(model: Any, parameters: str, seconds: float) -> Any:
+class Cancel:
+    """Ends searches of CP-SAT that another thread makes, and all that it begins later."""
+
+    def __init__(self) -> None:
+        self._ends: list[Callable[[], object]] = []
+        self.called = False
+
+    def ends(self, end: Callable[[], object]) -> None:
+        """Take what ends a search that begins."""
+        self._ends = [end]
+        if self.called:
+            end()
+
+    def __call__(self) -> None:
+        """End the search under way, if there is one."""
+        self.called = True
+        for end in self._ends:
+            end()
+
+
+def solved(model: Any, parameters: str, seconds: float, cancel: Cancel | None = None) -> Any:
     """Return what CP-SAT answers on a model within some seconds, or until the search is stopped."""
     own = cp.SatParameters()
     # one worker: the same answer whatever the load
@@ -112,6 +132,8 @@ def solved(model: Any, parameters: str, seconds: float) -> Any:
         own.max_time_in_seconds = max(0.01, seconds)
     solver: Any = cp.SolveWrapper()  # its stub names no types
     solver.set_parameters(own)
+    if cancel is not None:
+        cancel.ends(solver.stop_search)
     with clock.ended_by(solver.stop_search):
         return solver.solve(model)
 

@@ -255,7 +255,7 @@ class PriceTree(BestFirstTree):
         if lp.complete and (np.abs(lp.amounts - times) < _INTEGRAL).all():
             started = np.repeat(np.arange(len(times)), times).tolist()
             kinds = Kinds(self.relaxation.problem, sub)
-            self._offer(kinds.placed(lp.columns[k].candidate for k in started))
+            self._offer(kinds.placed(lp.columns[k] for k in started))
 
     def _branch(self, sub: Subproblem, lp: LpSolution) -> Branch | None:
         """Split the least decided start, or else the places of the request that is most spread.
@@ -266,8 +266,8 @@ class PriceTree(BestFirstTree):
         problem, kinds = self.relaxation.problem, Kinds(self.relaxation.problem, sub)
         starts = np.zeros(len(problem.names))
         spread: dict[int, float] = {}
-        for column, amount in zip(lp.columns, lp.amounts.tolist(), strict=True):
-            q = column.candidate.request_idx
+        for candidate, amount in zip(lp.columns, lp.amounts.tolist(), strict=True):
+            q = candidate.request_idx
             starts[q] += amount
             part = amount % 1
             if _INTEGRAL < part < 1 - _INTEGRAL:
@@ -286,9 +286,9 @@ class PriceTree(BestFirstTree):
                 last = kinds.members[most][whole[most] - 1]
                 return split_start(problem, sub, last, self._dominance)
             mine = [
-                (float(amount), column.candidate)
-                for column, amount in zip(lp.columns, lp.amounts, strict=True)
-                if column.candidate.request_idx == most
+                (float(amount), candidate)
+                for candidate, amount in zip(lp.columns, lp.amounts, strict=True)
+                if candidate.request_idx == most
             ]
             branch = split_cover(problem, sub, mine, self.groups)
             if branch is not None:  # else its candidates all use the same rows

@@ -263,7 +263,7 @@ class ClassDecomposition:
         relaxation = Relaxation(problem, state.budget)
         columns = Columns(problem)
         known = state.columns
-        columns.add(c.candidate for c in known.all if c.candidate.request_idx in mine)
+        columns.add(c for c in known.all if c.request_idx in mine)
         columns.set_amounts((a, c) for a, c in known.amounts() if c.request_idx in mine)
         relaxation.begin_pool()
         point = root.point.only(problem.families_of(mine))
@@ -271,6 +271,9 @@ class ClassDecomposition:
         until = state.budget.now() + steering.SLICE
         bounded = Bundle(relaxation, columns, Subproblem()).run(start, lower(), until=until)
         return _Part(requests, Trees(relaxation, columns, bounded, lower, self._room))
+
+
+_PORTION = 0.25  # seconds of trees at once, until it is seen whether one closes the gap
 
 
 class BoundSearch:
@@ -287,7 +290,7 @@ class BoundSearch:
         )
         self._parts: ClassDecomposition | None = None
         self._several = len(set(state.problem.classes)) > 1
-        self._spent = 0.0  # seconds, for the whole queue before parts are begun
+        self._spent = 0.0  # seconds, for the whole queue, until it comes after the parts
         self._falls = True  # what the parts certify, when they were worked on last
         root.below = self
 
@@ -325,15 +328,8 @@ class BoundSearch:
 
     def _run(self, until: float) -> None:
         budget = self._state.budget
-        if self._several and self._parts is None:
-            now = budget.now()
-            alone = min(until, now + max(0.0, steering.SLICE - self._spent))
-            self._whole.run(alone, ask_places=False)
-            self._spent += budget.now() - now
-            ended = budget.now() < alone
-            if self._closed() or (self._spent < steering.SLICE and not ended):
-                return
-            self._parts = ClassDecomposition(self._state, self._root, self._room)
+        if self._several and self._spent < steering.SLICE and not self._begin(until):
+            return
         if self._parts is not None:
             now, before = budget.now(), self._parts.bound
             ahead = before < self._whole.bound
@@ -343,6 +339,29 @@ class BoundSearch:
         if not self._closed():
             done = self._parts is None or (self._parts.asks_places and not self._falls)
             self._whole.run(until, ask_places=done)
+
+    def _begin(self, until: float) -> bool:
+        """Give the trees of the whole queue their first time, soon beside those of the parts.
+
+        In portions, until all is closed or one does no more. Returns whether all had that time.
+        """
+        budget = self._state.budget
+        several = self._state.problem.most_at_once > 1  # else the machine is large
+        while self._spent < steering.SLICE and not self._closed() and budget.now() < until:
+            now = budget.now()
+            end = min(until, now + (_PORTION if several else steering.SLICE - self._spent))
+            works = [partial(self._whole.run, end, ask_places=False)]
+            if self._parts is not None:
+                works.append(partial(self._parts.run, end))
+            budget.at_once(lambda work: work(), works)
+            self._spent = steering.SLICE if budget.now() < end else self._spent + end - now
+            if several and self._parts is None and not self._closed():
+                self._parts = ClassDecomposition(self._state, self._root, self._room)
+        if self._closed() or self._spent < steering.SLICE:
+            return False
+        if self._parts is None:
+            self._parts = ClassDecomposition(self._state, self._root, self._room)
+        return True
 
     def _closed(self) -> bool:
         return self.bound <= self._state.incumbent.objective(0)

@@ -238,16 +238,13 @@ class BranchAndBound(BestFirstTree):
             return False
         undecided = np.array(sorted(left, key=lambda q: (-pool.values[q], q))[:MOST_TRIED])
         tight = np.argsort(leaf.pooled, kind="stable")[:_TIGHT]
-        forced, free = (
-            np.repeat(side, len(undecided), axis=0)[:, None, :]
-            for side in pool.sides(sub.forced, sub.excluded)
-        )
+        states = np.repeat(pool.state(sub.forced, sub.excluded)[None], len(undecided), axis=0)
         at = np.arange(len(undecided))
-        free[at, 0, undecided] = False
         knapsacks = pool.knapsacks().of(tight)
-        out, _ = knapsacks.bounds(pool.values, forced, free)
-        forced[at, 0, undecided] = True
-        into, _ = knapsacks.bounds(pool.values, forced, free)
+        states[at, undecided] = -1
+        out, _ = knapsacks.bounds(pool.values, states)
+        states[at, undecided] = 1
+        into, _ = knapsacks.bounds(pool.values, states)
         highest = leaf.pooled.min()
         falls = np.array([highest - side.min(axis=1) for side in (out, into)])
         use = np.clip(falls, 1e-3, highest - self.lower()).prod(axis=0)

@@ -9,7 +9,9 @@ leaf, and its points bound other leaves too.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from concurrent import futures
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -19,6 +21,7 @@ from topoplace.packing.dual.columns import Columns
 from topoplace.packing.dual.generation import Bounded, is_met, keep_least
 from topoplace.packing.dual.later_pool import LaterPool
 from topoplace.packing.dual.relaxation import DualPoint, DualValue, Relaxation
+from topoplace.packing.primal.program import Cancel
 from topoplace.packing.problem import Priced, Subproblem
 from topoplace.packing.tree.best_first import BestFirstTree
 from topoplace.packing.tree.nodes import Dominance, Node, Root, bound_of, split_cover, split_start
@@ -34,7 +37,11 @@ _FACTORS = (1, 10, 100)  # by which prices of the level before are added
 _STEPS_BEFORE = 60  # of the bundle for that level
 _INTEGRAL = 0.02  # parts of starts up to this are errors of the bundle
 _MOST_PLACES = 4  # splits of places without a time limit: a checker prices all anew at each
-_AT_ONCE = 8  # leaves, by two threads
+_AT_ONCE = 4  # leaves, by a thread
+_SPLITS = 8  # of leaves that prices do not lower any more, until others are lowered
+_LONGEST = 0.25  # seconds at a leaf, until it is seen which one is the highest
+_AT_ONCE_FOUND = 0.1  # seconds in which most placements are found that are found at all
+_COMPLETING = 0.5  # nominal seconds for placements, until they are waited for
 _LEAST_FALL = 0.02  # of the gap, on both sides of a split of starts that needs no prices
 
 
@@ -86,6 +93,25 @@ def lifted(
 Decided = tuple[Subproblem, Bounded]
 """A subproblem in which all starts are decided, and its bound."""
 
+Complete = Callable[[Subproblem, Bounded, Cancel], list[list[Any]]]
+"""Looks for placements where all starts are decided; may be ended by another thread."""
+
+
+@dataclass
+class _Completing:
+    """A look for placements that is under way in another thread.
+
+    Attributes
+    ----------
+    due
+        When it is waited for, where work counts.
+    """
+
+    sub: Subproblem
+    found: futures.Future[tuple[list[list[Any]], float]]
+    cancel: Cancel
+    due: float
+
 
 class LaterTree(BestFirstTree):
     """A tree of a later level.
@@ -97,7 +123,9 @@ class LaterTree(BestFirstTree):
     before
         Prices of the level before.
     complete
-        Looks for a placement where all starts are decided.
+        Looks for placements where all starts are decided.
+    offer
+        Takes a placement found.
     same
         The starts of the best placement known, and their bound.
     """
@@ -110,12 +138,14 @@ class LaterTree(BestFirstTree):
         root: Root,
         lower: Callable[[], int],
         before: DualPoint,
-        complete: Callable[[Subproblem, Bounded], object],
+        complete: Complete,
+        offer: Callable[[list[Any]], object],
         same: Decided,
     ) -> None:
         problem, level = relaxation.problem, root.sub.level
-        self._pool, self._before, self._complete = pool, before, complete
+        self._pool, self._before, self._complete, self._offer = pool, before, complete, offer
         self._to_complete: list[Decided] = [same]
+        self._completing: _Completing | None = None
         self._num_split_places = 0
         self._columns = (columns, Columns(problem))  # of each of two leaves at once
         self._amounts = columns.amounts()
@@ -143,7 +173,8 @@ class LaterTree(BestFirstTree):
 
     def _waits(self, leaf: Node) -> bool:
         """Return whether a placement is still to be looked for at a leaf."""
-        return any(leaf.sub is sub for sub, _ in self._to_complete)
+        under_way = self._completing is not None and leaf.sub is self._completing.sub
+        return under_way or any(leaf.sub is sub for sub, _ in self._to_complete)
 
     def _branch(self, node: Node) -> None:
         """Split a leaf that prices do not lower any more."""
@@ -212,15 +243,41 @@ class LaterTree(BestFirstTree):
 
     def run(self, until: float) -> None:
         """Work on the leaf of the largest bound, and complete what is left to complete."""
-        super().run(until)
-        if self._to_complete and self.relaxation.budget.now() < until:
-            self._complete_all()
+        budget = self.relaxation.budget
+        try:
             super().run(until)
+            while self.bound > self.lower() and budget.now() < until and self._begin_completing():
+                self._end_completing(wait=True)
+                super().run(until)
+        finally:
+            if self._completing is not None:
+                if self.bound <= self.lower() or not budget.counts_work:
+                    self._completing.cancel()
+                self._end_completing(wait=True)
 
-    def _complete_all(self) -> None:
-        some, self._to_complete = self._to_complete, []
-        for sub, bounded in some:
-            self._complete(sub, bounded)
+    def _begin_completing(self) -> bool:
+        """Look for placements of the next leaf in another thread; return if one is under way."""
+        if self._completing is None and self._to_complete:
+            budget, cancel = self.relaxation.budget, Cancel()
+            sub, bounded = self._to_complete.pop(0)
+            found = budget.aside(lambda: self._complete(sub, bounded, cancel))
+            if not budget.counts_work:  # many are found at once, and the tree needs them
+                futures.wait([found], _AT_ONCE_FOUND)
+            self._completing = _Completing(sub, found, cancel, budget.now() + _COMPLETING)
+        return self._completing is not None
+
+    def _end_completing(self, *, wait: bool) -> None:
+        """Take the placements found in another thread, if it is done or to be waited for.
+
+        Where work counts, that is so at the same time whatever the load.
+        """
+        own, budget = self._completing, self.relaxation.budget
+        if own is None:
+            return
+        if wait or (budget.now() >= own.due if budget.counts_work else own.found.done()):
+            for placement in budget.awaited(own.found):
+                self._offer(placement)
+            self._completing = None
 
     def _next(self) -> Node | None:
         """Take the leaf of the largest bound that the pool does not split."""
@@ -233,10 +290,11 @@ class LaterTree(BestFirstTree):
 
         Two threads do that, or one of them looks for placements in the meantime.
         """
+        self._end_completing(wait=False)
+        num_threads = 1 if self._begin_completing() else 2
         leaves, aside, splits = list[Node](), list[Node](), 0
         after: Node | None = leaf
-        most = 2 * _AT_ONCE if self._to_complete else _AT_ONCE
-        while after is not None and len(leaves) < most and splits < _AT_ONCE:
+        while after is not None and len(leaves) < num_threads * _AT_ONCE and splits < _SPLITS:
             if self._waits(after):
                 aside.append(after)
             elif not after.converged:
@@ -248,18 +306,18 @@ class LaterTree(BestFirstTree):
         if after is not None:
             aside.append(after)
         lower, highest = self.lower(), self.highest_open
-        parts = [[], leaves] if self._to_complete else [leaves[::2], leaves[1::2]]
+        parts = [leaves] if num_threads == 1 else [leaves[::2], leaves[1::2]]
         pools = [LaterPool(self._pool.level, len(self.relaxation.problem.names)) for _ in parts]
+        columns = self._columns[1:] if num_threads == 1 else self._columns
+        if not leaves and not splits:
+            self._end_completing(wait=True)
 
         def work(place: int) -> None:
-            if place == 0:
-                self._complete_all()
             for own in parts[place]:
                 if not _falls(own, pools[place], lower):
-                    at = self._columns[place], pools[place]
-                    self._lower_one(own, *at, lower, highest, until)
+                    self._lower_one(own, columns[place], pools[place], lower, highest, until)
 
-        self.relaxation.budget.at_once(work, range(1 + bool(parts[1])))
+        self.relaxation.budget.at_once(work, range(len(parts)))
         for pool in pools:
             self._pool.extend(pool)
         for one in leaves:
@@ -289,7 +347,7 @@ class LaterTree(BestFirstTree):
         keep_least(relaxation, sub, columns, leaf.bounded, steering.COLUMNS)
         columns.set_amounts(leaf.amounts or self._amounts)
         bundle = Bundle(relaxation, columns, sub, leaf.step_size)
-        bounded = leaf.bounded
+        bounded, until = leaf.bounded, min(until, relaxation.budget.now() + _LONGEST)
         while not bundle.converged:
             before = bounded.value.bound
             bounded = bundle.run(

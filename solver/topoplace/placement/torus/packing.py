@@ -141,7 +141,7 @@ def _around_smaller(fits: dict[tuple[int, ...], BoolArray], extents: tuple[int, 
 
 
 _ALIKE_SHARE = 0.97  # of the nodes of the largest: fewer would loosen the bound
-_CALL_WORK = 1e-3  # nominal seconds of an oracle call, apart from its size
+_CALL_WORK = 2e-3  # nominal seconds of an oracle call, apart from its size
 
 
 def resized(request: QueuedState, nodes: int) -> QueuedState:

@@ -41,7 +41,7 @@ T = TypeVar("T")
 _NEVER = 1 << 62  # a price no prism has
 _NOBODY = -1  # pays for links of its own, though all of a group might
 _PRISM_WORK = 2e-9  # nominal seconds of a pass over all prisms, by prism
-_LATER_WORK = 2  # times as much on later levels
+_LATER_WORK = 1.2  # times as much on later levels
 _LEAST_SHARED = 5e-3  # of one over listed prisms that several threads share
 _ALONE = 1 << 26
 """Bytes of prefix sums of prices beyond which a machine is large: tables are made one at a time."""
@@ -343,15 +343,17 @@ class ScanPricer:
         """Return the group of requests under branches on covers; kept for the next calls."""
         with self._lock:
             narrowed = self._narrowed.pop(key, None)
-        if narrowed is None:
-            nodes = self.problem.requests[requests[0]].nodes
-            with self._room if self.is_large else nullcontext():
-                whole = group if group.has_tables else self._made_anew(group)
-                narrowed = whole.within(requests, covers, nodes, self.deadline)
-                if listed and self._listings(narrowed, self.deadline) is not None:
-                    narrowed = narrowed.with_tables_of(group)
+            if narrowed is not None:
+                self._narrowed[key] = narrowed  # as the last one used
+                return narrowed
+        nodes = self.problem.requests[requests[0]].nodes
+        with self._room if self.is_large else nullcontext():
+            whole = group if group.has_tables else self._made_anew(group)
+            narrowed = whole.within(requests, covers, nodes, self.deadline)
+            if listed and self._listings(narrowed, self.deadline) is not None:
+                narrowed = narrowed.with_tables_of(group)
         with self._lock:
-            self._narrowed[key] = narrowed  # as the last one used
+            self._narrowed[key] = narrowed
             size = sum(kept.own_bytes for kept in self._narrowed.values())
             for oldest in list(self._narrowed)[:-1]:
                 if size <= MOST_NARROWED:
