@@ -31,6 +31,22 @@ def proven(ring: Ring, jobs: list[Job], certificate: Certificate, earlier: list[
     return None if found is None else found.value
 
 
+@pytest.mark.parametrize("works", [[3.0], [1.0, 4.0], [2.0, 2.0, 2.0, 2.0], [1.0, 9.0, 1.0, 1.0]])
+def test_two_threads_share_works_in_the_time_that_these_take(works: list[float]) -> None:
+    budget, began, done = Budget(None), [], []
+    budget.spend(5.0)
+
+    def work(k: int) -> None:
+        began.append(budget.now())
+        budget.spend(works[k])
+        done.append(k)
+
+    budget.shared(work, range(len(works)))
+    assert sorted(done) == list(range(len(works)))
+    assert began == [5.0] * len(works), "each begins now, whatever its thread did before"
+    assert budget.now() == 5.0 + max(*works, sum(works) / 2)
+
+
 @pytest.mark.parametrize("heavy", [False, True])
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 def test_the_engine_is_brute_force_and_proves_it(

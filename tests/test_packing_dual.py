@@ -229,9 +229,9 @@ def row_lists(rng: np.random.Generator, num_rows: int, num: int, most: int) -> l
 
 
 def as_runs(lists: list[list[int]]) -> tuple[Unsigned, Unsigned]:
-    runs = [runs_of(np.array(rows, dtype=np.int64)) for rows in lists]
-    starts = np.cumsum([0, *(len(own) for own in runs)]).astype(np.uint32)
-    return starts, np.concatenate([*runs, np.zeros((0, 2), dtype=np.uint32)])
+    rows = np.array([row for own in lists for row in own], dtype=np.int64)
+    starts, runs = runs_of(np.cumsum([0, *map(len, lists)]), rows)
+    return starts.astype(np.uint32), runs
 
 
 @pytest.mark.parametrize("most", [1, 3])
@@ -262,9 +262,14 @@ def test_columns_meet_by_the_priced_rows_that_they_share(most: int) -> None:
         wanted = 0.5 * (dense @ dense.T)
         of_amounts = _bundle.gram_of_amounts(columns, starts, runs, priced, np.float32(0.5))
         assert np.array_equal(of_amounts, wanted)
-        if most == 1:
+        level_step_size, worth = rng.random(2), rng.random((2, 35))
+        by_level = (level_step_size[:, None] * worth).T @ worth
+        for i in range(35 if most == 1 else 0):
             words = _bundle.rows_in_words(columns, starts, runs, priced)
-            assert np.array_equal(_bundle.gram(words, np.float32(0.5)), wanted)
+            found, ready = np.empty((35, 35), dtype=np.float32), np.zeros(35, dtype=bool)
+            _bundle.complete(i, words, np.float32(0.5), level_step_size, worth, found, ready)
+            assert np.allclose(found[i], wanted[i] + by_level[i])
+            assert np.flatnonzero(ready).tolist() == [i]
 
 
 @pytest.mark.parametrize("before", [True, False])

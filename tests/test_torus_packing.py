@@ -16,6 +16,7 @@ from random_instances import random_snapshot
 from topoplace.certify.packing import certified_bound
 from topoplace.certify.torus.instance import read_instance
 from topoplace.certify.torus.oracle import TorusOracle
+from topoplace.machine import prism_links
 from topoplace.packing.budget import Budget
 from topoplace.packing.dual.bundle import Bundle
 from topoplace.packing.dual.columns import Columns
@@ -120,6 +121,35 @@ def test_an_oracle_beside_jobs_leaves_out_what_meets_them(seed: int) -> None:
         assert max(0, usual.best[q]) == max(0, beside.best[q])
         for _, candidate in beside.columns[q]:
             assert not set(held.tolist()) & set(problem.rows_of(candidate).tolist())
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_rows_of_many_prisms_are_those_of_each(seed: int) -> None:
+    problem = tiny(seed) if seed < 3 else mid_size(seed)
+    torus, first = problem.placement.torus, problem.num_covers
+    every = [c for c in all_candidates(problem.placement) if not c.request_idx % 3][::7]
+    starts, rows = problem.rows_of_all(every)
+    assert len(starts) == len(every) + 1
+    strides, shape = np.array(torus.strides), np.array(torus.shape)
+    num_outside = 0
+    for k, candidate in enumerate(every):
+        own, prism = rows[starts[k] : starts[k + 1]], candidate.prism
+        routers, links = np.split(own, [prism.volume])
+        assert sorted(routers.tolist()) == sorted(prism.routers(torus).tolist())
+        in_one_family = sorted(((links - first) % torus.num_links).tolist())
+        assert set(in_one_family) <= set(prism_links(torus, prism).tolist())
+        if "links" in problem.families and len(problem.families) == 2 and len(links):
+            assert in_one_family == prism_links(torus, prism).tolist()
+        inside, outside = set(routers.tolist()), []
+        for row in links.tolist():
+            d, begin = divmod((row - first) % torus.num_links, torus.num_routers)
+            at = begin // strides[d] % shape[d]
+            end = begin + ((at + 1) % shape[d] - at) * strides[d]
+            if begin not in inside or end not in inside:
+                outside.append(row)
+        assert problem.breakable(candidate, own).tolist() == outside
+        num_outside += len(outside)
+    assert len(problem.breakable_of_all(every, starts, rows)) == num_outside
 
 
 @pytest.mark.parametrize("seed", range(3))

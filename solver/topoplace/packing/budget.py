@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -135,6 +135,24 @@ class Budget:
         if self.counts_work and not clock.is_stopped():
             self._reach(max(self.now(), end))
         return found
+
+    def shared(self, work: Callable[[T], object], items: Sequence[T]) -> None:
+        """Do some work on every item, in this thread and another one: each takes the next item.
+
+        For all items the time begins now. Afterwards half of it has gone that all of them took, or
+        that of the longest, no matter which thread did which.
+        """
+        began, left, took = self.now(), iter(items), list[float]()
+
+        def in_turn() -> None:
+            for item in left:
+                self._lane.spent = began
+                work(item)
+                took.append(self.now() - began)
+
+        self.at_once(lambda _: in_turn(), range(min(2, len(items))))
+        if self.counts_work and not clock.is_stopped():
+            self._reach(began + max(*took, sum(took) / 2))
 
     def at_once(self, work: Callable[[T], R], items: Iterable[T]) -> list[R]:
         """Do some work on every item, the first in this thread and others in threads of their own.

@@ -74,12 +74,16 @@ class Query:
     exact_for
         Requests whose `best` has to be exact; of others it may be any value that is not positive
         where it would not be. None: it is exact for all.
+    wanted
+        Requests whose columns are wanted at any gain; of others those that lose may be left out.
+        None: all are wanted.
     """
 
     weights: tuple[int, ...]
     per_request: int
     covers: tuple[Cover, ...] = ()
     exact_for: frozenset[int] | None = None
+    wanted: frozenset[int] | None = None
 
     @cached_property
     def covers_of(self) -> dict[int, list[Cover]]:
@@ -221,6 +225,14 @@ class PackingProblem(ABC):
     def rows_of(self, candidate: Any) -> IntArray:
         """Return the rows that a candidate uses, each repeated by the amount."""
 
+    def rows_of_all(self, candidates: Sequence[Any]) -> tuple[IntArray, IntArray]:
+        """Return the rows that candidates use, one after the other, and before them their starts.
+
+        Those of the k-th are ``rows[starts[k]:starts[k + 1]]``.
+        """
+        found = [np.zeros(0, dtype=np.int64), *map(self.rows_of, candidates)]
+        return np.cumsum([len(rows) for rows in found]), np.concatenate(found)
+
     @abstractmethod
     def values_of(self, candidates: Sequence[Any]) -> IntArray:
         """Return the values of candidates (there may be none), ``(num_candidates, num_levels)``."""
@@ -243,6 +255,14 @@ class PackingProblem(ABC):
         Rows that bind only if earlier rows also bind may be left out.
         """
         return rows[rows >= self.num_covers]
+
+    def breakable_of_all(
+        self, candidates: Sequence[Any], starts: IntArray, rows: IntArray
+    ) -> IntArray:
+        """Return the `breakable` rows of candidates, whose rows are those of `rows_of_all`."""
+        every = enumerate(candidates)
+        found = (self.breakable(c, rows[starts[k] : starts[k + 1]]) for k, c in every)
+        return np.concatenate([np.zeros(0, dtype=np.int64), *found])
 
     # the oracle
 
@@ -344,6 +364,11 @@ class PackingProblem(ABC):
         """By request, the first of its kind."""
         first: dict[Hashable, int] = {}
         return [first.setdefault(kind, q) for q, kind in enumerate(self.kinds)]
+
+    def kin(self, requests: Iterable[int]) -> frozenset[int]:
+        """Return all requests of the kinds that some requests have."""
+        kinds = {self.first_of_kind[q] for q in requests}
+        return frozenset(q for q, kind in enumerate(self.first_of_kind) if kind in kinds)
 
     def merged(self, candidates: Iterable[Any]) -> list[Any]:
         """Return candidates as those of the first request of their kind, each once."""

@@ -145,11 +145,13 @@ class Twice(PackingProblem):
                     elif cover.inside:
                         barred.add(q)
             first = packing.first_of_kind
-            exact = query.exact_for
-            if exact is not None:
-                exact &= frozenset(mine)
-                exact |= frozenset(first[q] for q in exact)
-            own = replace(query, covers=tuple(dict.fromkeys(covers)), exact_for=exact)
+            exact, wanted = (
+                None if some is None else packing.kin(some.intersection(mine))
+                for some in (query.exact_for, query.wanted)
+            )
+            own = replace(
+                query, covers=tuple(dict.fromkeys(covers)), exact_for=exact, wanted=wanted
+            )
             prices = sum(part for part, there in zip(by_time, times, strict=True) if there)
             found = packing.price(np.asarray(prices), own)
             for q in mine:

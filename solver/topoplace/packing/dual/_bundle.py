@@ -24,11 +24,11 @@ from topoplace.packing.dual._kernels import numbered
 
 # Compiled for the array types it is called with; annotations would be noise.
 # mypy: allow-untyped-defs, allow-untyped-calls, disable-error-code=call-arg
+# ruff: noqa: PLR0912, PLR0915 - a kernel is one loop nest over flat arrays
 
 
 _WORD = 64  # bits
 _ONE, _SHIFT, _IN_WORD = np.uint64(1), np.uint64(6), np.uint64(63)
-_TILE = 16  # columns
 
 
 @intrinsic
@@ -66,35 +66,31 @@ def rows_in_words(columns, starts, runs, marked):
 
 
 @kernel()
-def gram(words, factor):
-    """Return a factor times the number of common bits of every two columns of words.
+def complete(i, words, factor, level_step_size, worth, bend, ready):
+    """Write a row of the second derivative: by how much gains fall per unit of a column.
 
-    Word by word, only the columns that have bits in it are looked at: one in seven on 24^3.
+    That is a factor times the number of bits that two columns have in common, and what they have in
+    common on earlier levels, where column j is worth ``worth[k, j]``.
     """
-    num = words.shape[1]
-    common = np.zeros((num, num), np.float32)
-    holders, bits = np.empty(num, np.int64), np.empty(num, np.uint64)
+    ready[i] = True
+    row = bend[i]
+    common = np.zeros(row.shape[0], np.int64)
     for w in range(words.shape[0]):
-        row, n = words[w], 0
-        for i in range(num):
-            holders[n], bits[n] = i, row[i]
-            n += row[i] != 0
-        for a in range(n):
-            mine = common[holders[a]]
-            for b in range(a + 1):
-                mine[holders[b]] += np.float32(num_set(bits[a] & bits[b]))
-    for i0 in range(0, num, _TILE):  # in tiles: what is written below the diagonal is still near
-        for k0 in range(0, i0 + 1, _TILE):
-            for i in range(i0, min(num, i0 + _TILE)):
-                for k in range(k0, min(i + 1, k0 + _TILE)):
-                    common[i, k] *= factor
-                    common[k, i] = common[i, k]
-    return common
+        mine, others = words[w, i], words[w]
+        if mine != 0:
+            for j in range(common.shape[0]):
+                common[j] += np.int64(num_set(others[j] & mine))
+    for j in range(common.shape[0]):
+        row[j] = np.float32(common[j]) * factor
+    add_levels(i, level_step_size, worth, row)
 
 
-# Compiled for the array types it is called with; annotations would be noise.
-# mypy: allow-untyped-defs, allow-untyped-calls
-# ruff: noqa: PLR0912 - a kernel is one loop nest over flat arrays
+@kernel()
+def add_levels(i, level_step_size, worth, row):
+    """Add to a row what columns have in common with the i-th on earlier levels."""
+    for k in range(level_step_size.shape[0]):
+        for j in range(row.shape[0]):
+            row[j] += level_step_size[k] * (worth[k, i] * worth[k, j])
 
 
 _PASSES = 100  # over the requests, in a round
@@ -267,10 +263,14 @@ def those_to_move(first, members, least, most, amounts, gains, columns, first_of
 
 
 @kernel()
-def exchange(first, least, most, bend, gains, amounts, enough):
+def exchange(
+    first, least, most, words, factor, level_step_size, level_worth, bend, ready,
+    gains, amounts, enough,
+):  # fmt: skip
     """Move amounts from the worst to the best column of a request, request by request.
 
-    `gains` falls by `bend[j]` per unit of column j. Stops when the gap is at most `enough`.
+    `gains` falls by `bend[j]` per unit of column j: a row that is not `ready` is completed when it
+    is needed, as two in three never are. Stops when the gap is at most `enough`.
     """
     for _ in range(_PASSES):
         gap = 0.0
@@ -297,6 +297,9 @@ def exchange(first, least, most, bend, gains, amounts, enough):
                     low, down = 0.0, -1
                 if down in (-2, up) or high - low <= 1e-12:
                     break
+                for j in (up, down):
+                    if j >= 0 and not ready[j]:
+                        complete(j, words, factor, level_step_size, level_worth, bend, ready)
                 curvature = 0.0
                 if up >= 0:
                     curvature += bend[up, up]
@@ -370,19 +373,24 @@ def minimise_near(
         if turn == max_rounds:
             break
         columns = chosen[:num]
+        factor, ready = np.float32(step_size), np.full(num, not is_unit)
+        level_bend = np.where(multipliers > 0, level_step_size, 0.0)
+        worth = np.empty((multipliers.shape[0], num))
+        for k in range(multipliers.shape[0]):
+            worth[k] = picked(earlier[k], columns)
         if is_unit:
             words = rows_in_words(columns, starts, runs, priced)
-            bend = gram(words, np.float32(step_size))
+            bend = np.empty((num, num), np.float32)
         else:
-            bend = gram_of_amounts(columns, starts, runs, priced, np.float32(step_size))
-        for k in range(multipliers.shape[0]):
-            if multipliers[k] > 0:
-                for i in range(num):
-                    for j in range(num):
-                        worth = earlier[k, columns[i]] * earlier[k, columns[j]]
-                        bend[i, j] += level_step_size[k] * worth
+            words = np.empty((0, num), np.uint64)
+            bend = gram_of_amounts(columns, starts, runs, priced, factor)
+            for i in range(num):
+                add_levels(i, level_bend, worth, bend[i])
         aims = picked(amounts, columns)
-        exchange(first_of, least, most, bend, picked(gains, columns), aims, _INNER * gap)
+        exchange(
+            first_of, least, most, words, factor, level_bend, worth, bend, ready,
+            picked(gains, columns), aims, _INNER * gap,
+        )  # fmt: skip
         step, new_value = 1.0, value
         for _ in range(_HALVINGS):
             new_rise, new_level_load = rise.copy(), level_load.copy()

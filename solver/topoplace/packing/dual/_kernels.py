@@ -20,19 +20,22 @@ def numbered(marked):
 
 
 @kernel()
-def runs_of(rows):
-    """Return a list of rows as runs of consecutive rows: the first row, and how many."""
+def runs_of(starts, rows):
+    """Return lists of rows as runs of consecutive rows: the first row, and how many.
+
+    The k-th list is ``rows[starts[k]:starts[k + 1]]``; returns such starts for runs, and the runs.
+    """
+    runs = np.empty((rows.shape[0], 2), np.uint32)
+    new_starts = np.zeros(starts.shape[0], np.int64)
     num = 0
-    for k in range(rows.shape[0]):
-        num += k == 0 or rows[k] != rows[k - 1] + 1
-    runs = np.empty((num, 2), np.uint32)
-    num = 0
-    for k in range(rows.shape[0]):
-        if k == 0 or rows[k] != rows[k - 1] + 1:
-            runs[num, 0], runs[num, 1] = rows[k], 0
-            num += 1
-        runs[num - 1, 1] += np.uint32(1)
-    return runs
+    for n in range(starts.shape[0] - 1):
+        for k in range(starts[n], starts[n + 1]):
+            if k == starts[n] or rows[k] != rows[k - 1] + 1:
+                runs[num, 0], runs[num, 1] = rows[k], 0
+                num += 1
+            runs[num - 1, 1] += np.uint32(1)
+        new_starts[n + 1] = num
+    return new_starts, runs[:num]
 
 
 @kernel()

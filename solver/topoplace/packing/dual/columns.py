@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -45,25 +45,28 @@ class _RowLists:
         self._starts = np.zeros(1 << 10, dtype=np.uint32)
         self._runs = np.zeros((1 << 12, 2), dtype=np.uint32)
 
-    def append(self, rows: IntArray | Unsigned) -> None:
-        runs = runs_of(rows)
-        start = int(self._starts[self._num])
+    def append(self, starts: IntArray, runs: Unsigned) -> None:
+        """Append lists given as runs, after the positions where those of each begin."""
+        start, new = int(self._starts[self._num]), len(starts) - 1
         end = start + len(runs)
-        if self._num + 2 > len(self._starts):
+        while self._num + new >= len(self._starts):
             self._starts = np.concatenate([self._starts, np.zeros_like(self._starts)])
         if end > len(self._runs):
             grown = np.zeros((end + end // 2, 2), dtype=np.uint32)
             grown[:start] = self._runs[:start]
             self._runs = grown
         self._runs[start:end] = runs
-        self._num += 1
-        self._starts[self._num] = end
-        self.num_entries += len(rows)
+        self._starts[self._num + 1 : self._num + 1 + new] = start + starts[1:]
+        self._num += new
+        self.num_entries += int(runs[:, 1].sum())
+
+    def runs(self, number: int) -> Unsigned:
+        """Return the runs of one of the lists."""
+        return self._runs[self._starts[number] : self._starts[number + 1]]
 
     def of(self, number: int) -> Unsigned:
         """Return one of the lists."""
-        runs = self._runs[self._starts[number] : self._starts[number + 1]]
-        rows: Unsigned = rows_of_runs(runs)
+        rows: Unsigned = rows_of_runs(self.runs(number))
         return rows
 
     def among(self, which: IntArray, marked: BoolArray) -> tuple[Unsigned, Unsigned]:
@@ -136,22 +139,23 @@ class Columns:
 
     def add(self, candidates: Iterable[Any]) -> int:
         """Add candidates not known yet; return how many were new."""
-        known = len(self.all)
-        for candidate in candidates:
-            if candidate not in self._index:
-                rows = self.problem.rows_of(candidate)
-                self._append(candidate, rows)
-                self._tight[self.problem.breakable(candidate, rows)] = True
-        return len(self.all) - known
+        new = [c for c in dict.fromkeys(candidates) if c not in self._index]
+        if new:
+            starts, rows = self.problem.rows_of_all(new)
+            self._tight[self.problem.breakable_of_all(new, starts, rows)] = True
+            self._append(new, *runs_of(starts, rows))
+        return len(new)
 
-    def _append(self, candidate: Any, rows: IntArray | Unsigned) -> None:
-        self._index[candidate] = number = len(self.all)
-        if number == len(self._owner):
+    def _append(self, candidates: Sequence[Any], starts: IntArray, runs: Unsigned) -> None:
+        known = len(self.all)
+        self.all += candidates
+        self._index.update(zip(candidates, range(known, len(self.all)), strict=True))
+        while len(self.all) > len(self._owner):
             self._owner = np.concatenate([self._owner, np.zeros_like(self._owner)])
             self._amount = np.concatenate([self._amount, np.zeros_like(self._amount)])
-        self._owner[number], self._amount[number] = candidate.request_idx, 0.0
-        self.all.append(candidate)
-        self._row_lists.append(rows)
+        self._owner[known : len(self.all)] = [c.request_idx for c in candidates]
+        self._amount[known : len(self.all)] = 0.0
+        self._row_lists.append(starts, runs)
 
     def share(self, kinds: Kinds, since: int = 0) -> None:
         """Copy columns, from a position on, to requests of their kind that are distinguished."""
@@ -161,7 +165,8 @@ class Columns:
             for q in kinds.others(known.request_idx):
                 candidate = replace(known, request_idx=q)
                 if candidate not in self._index and kinds.admits(candidate):
-                    self._append(candidate, self.rows(position))
+                    runs = self._row_lists.runs(position)
+                    self._append([candidate], np.array([0, len(runs)]), runs)
 
     def keep(self, kept: BoolArray) -> None:
         """Drop all columns that are not marked."""

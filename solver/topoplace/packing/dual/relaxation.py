@@ -234,7 +234,8 @@ class Relaxation:
                 passes = 1 + len(sub.covers) if sub.level else 1
                 self.budget.spend(passes * problem.work(sub.level))
             exact_for = None if sub.level else known
-            query = Query(weights, per_request, sub.covers, exact_for)
+            wanted = problem.kin(sub.forced)
+            query = Query(weights, per_request, sub.covers, exact_for, wanted)
             priced = problem.price(row_prices, query)
         except OutOfTimeError:
             return self.without_pricing(sub, pool if isinstance(pool, CutPool) else None)

@@ -31,12 +31,20 @@ from topoplace.packing.dual.generation import Bounded, keep_least
 from topoplace.packing.dual.relaxation import DualPoint, Relaxation
 from topoplace.packing.problem import Subproblem
 from topoplace.packing.tree.best_first import BestFirstTree
-from topoplace.packing.tree.nodes import Dominance, Node, shared_points, split_cover, split_start
+from topoplace.packing.tree.nodes import (
+    Branch,
+    Dominance,
+    Node,
+    shared_points,
+    split_cover,
+    split_start,
+)
 from topoplace.result.certificate import DEEPEST
 
 _TIGHT = 16  # points of the pool: with those a leaf's own begin, and a request to split is chosen
 _STEPS_AT_ONCE = 4  # of the bundle, until it is seen who may start
 _PATIENT_STEPS = 200  # of the bundle
+_AT_ONCE = 4  # leaves that two threads share, as one is often done much sooner than another
 
 
 @dataclass(frozen=True)
@@ -74,7 +82,9 @@ class NodeBounding:
         self._relaxation, self._pool = relaxation, pool
         self._starts = KnapsackSearch(pool.values, (dominance.worse, dominance.better))
         self._amounts = columns.amounts()
-        self._columns = (columns, Columns(columns.problem))  # of each of two leaves at once
+        # of each of several leaves at once
+        others = (Columns(columns.problem) for _ in range(1, _AT_ONCE))
+        self._columns = (columns, *others)
 
     def lower(self, leaf: Node, plan: Plan, goal: int, until: float, place: int = 0) -> None:
         """Lower a leaf's bound until it meets the goal, or the plan or the time is up.
@@ -82,7 +92,7 @@ class NodeBounding:
         Parameters
         ----------
         place
-            0, or 1 for the second of two leaves at once.
+            The number of the leaf, of several at once.
         """
         relaxation, sub, columns = self._relaxation, leaf.sub, self._columns[place]
         start = self.begin(leaf)
@@ -267,11 +277,11 @@ class BranchAndBound(BestFirstTree):
         goal = lower
         if plan.patient:
             goal = max(lower, min(self.highest_open, bound - 1 - (bound - lower) // 50))
-        elif (after := self.pop()) is not None:
-            if self._may_lower(after, plan):
-                leaves.append(after)
-            else:
+        while not plan.patient and len(leaves) < _AT_ONCE and (after := self.pop()) is not None:
+            if not self._may_lower(after, plan):
                 self.push(after)
+                break
+            leaves.append(after)
         for chosen in leaves:
             self._bounding.begin(chosen)
         self._at_once(
@@ -287,21 +297,49 @@ class BranchAndBound(BestFirstTree):
         return not (leaf.converged or undecided) and self._plan_of(leaf) is plan
 
     def _at_once(self, work: Callable[[Node, int], None], leaves: Sequence[Node]) -> None:
-        """Work on one leaf or two, each in a thread."""
+        """Work on some leaves, in two threads."""
         places = range(len(leaves))
-        self.relaxation.budget.at_once(lambda place: work(leaves[place], place), places)
+        self.relaxation.budget.shared(lambda place: work(leaves[place], place), places)
 
     def _split_cover(self, leaf: Node, until: float) -> bool:
         """Split the places of requests that are spread over several, if any are.
 
-        Both sides are bounded at once, each in a thread, and unless patient lowered, too.
+        Both sides are bounded at once, and unless patient lowered, too: then with those of the next
+        leaf, if its places are to be split as well.
         """
-        plan, problem = self._plan_of(leaf), self.relaxation.problem
-        assert leaf.bounded is not None
-        branch = split_cover(problem, leaf.sub, leaf.amounts or [], self.groups)
+        plan = self._plan_of(leaf)
+        branch = self._cover_of(leaf)
         if branch is None:
             return False
-        point = leaf.bounded.point
+        parents = [(leaf, branch)]
+        if not plan.patient and (after := self.pop()) is not None:
+            may = after.converged and not self._large[plan] - after.sub.decided
+            other = self._cover_of(after) if may and self._plan_of(after) is plan else None
+            if other is None:
+                self.push(after)
+            else:
+                parents.append((after, other))
+        sides = [self._sides(parent, own) for parent, own in parents]
+        starts = [self._bounding.begin(parent).point for parent, _ in parents for _ in range(2)]
+
+        def begin(child: Node, place: int) -> None:
+            child.bounded = self._bounding.at(child.sub, starts[place])
+            if not plan.patient:
+                self._bounding.lower(child, plan, self.lower(), until, place)
+
+        self._at_once(begin, [child for pair in sides for child in pair])
+        for (parent, own), pair in zip(parents, sides, strict=True):
+            for child in pair:
+                child.refresh(self._pool)
+            self.split(parent, own, pair)
+        return True
+
+    def _cover_of(self, leaf: Node) -> Branch | None:
+        """Return a branch on the places of requests that a leaf spreads over several."""
+        return split_cover(self.relaxation.problem, leaf.sub, leaf.amounts or [], self.groups)
+
+    def _sides(self, leaf: Node, branch: Branch) -> tuple[Node, Node]:
+        """Return the sides of a branch on places, which begin where the leaf has come to."""
         low, high = (
             Node(
                 sub,
@@ -316,14 +354,4 @@ class BranchAndBound(BestFirstTree):
         if leaf.own is not None:
             for child in (low, high):
                 child.own = leaf.own.under(child.sub.covers, range(len(leaf.own)))
-
-        def begin(child: Node, place: int) -> None:
-            child.bounded = self._bounding.at(child.sub, point)
-            if not plan.patient:
-                self._bounding.lower(child, plan, self.lower(), until, place)
-
-        self._at_once(begin, (low, high))
-        for child in (low, high):
-            child.refresh(self._pool)
-        self.split(leaf, branch, (low, high))
-        return True
+        return low, high

@@ -103,21 +103,27 @@ def split_cover(
     The sides, inside first; None if every request is in one place.
     """
     best, among_alike = _NO_USE, _NO_USE
-    kinds = Kinds(problem, sub)
-    for requests in _interchangeable(kinds, sub, groups) if problem.num_covers else ():
-        load, parted, parts = np.zeros(problem.num_rows), np.zeros(problem.num_rows), 0.0
-        firsts = {kinds.first[q] for q in requests}
-        for amount, candidate in amounts:
-            if candidate.request_idx in firsts and amount > _LEAST and kinds.admits(candidate):
-                rows, part = problem.rows_of(candidate), min(amount % 1, 1 - amount % 1)
-                load[rows] += amount  # once, however much it takes
-                parted[rows] += part
-                parts += part
-        worth, num = max(1, *(int(problem.values[q]) for q in requests)), problem.num_covers
-        load = load[:num] % 1  # beside those that take of it as a whole
+    kinds, num = Kinds(problem, sub), problem.num_covers
+    of_kind: dict[int, list[tuple[float, Any]]] = {}
+    for amount, candidate in amounts:
+        if amount > _LEAST and kinds.admits(candidate):
+            of_kind.setdefault(candidate.request_idx, []).append((amount, candidate))
+    for requests in _interchangeable(kinds, sub, groups) if num else ():
+        load, parted, parts = np.zeros(num), np.zeros(num), 0.0
+        firsts = dict.fromkeys(kinds.first[q] for q in requests)
+        own = [pair for first in firsts for pair in of_kind.get(first, ())]
+        starts, taken = problem.rows_of_all([candidate for _, candidate in own])
+        for k, (amount, _) in enumerate(own):
+            rows, part = taken[starts[k] : starts[k + 1]], min(amount % 1, 1 - amount % 1)
+            rows = rows[rows < num]
+            load[rows] += amount  # once, however much it takes
+            parted[rows] += part
+            parts += part
+        worth = max(1, *(int(problem.values[q]) for q in requests))
+        load %= 1  # beside those that take of it as a whole
         best = _most(best, worth * np.minimum(load, 1 - load), requests)
         if sum(kinds.most[first] for first in firsts) > 1:
-            split = np.minimum(parted[:num], parts - parted[:num])
+            split = np.minimum(parted, parts - parted)
             among_alike = _most(among_alike, worth * split, requests)
     _, requests, row = best if best[1] else among_alike
     return cover_branch(problem, sub, requests, row) if requests else None

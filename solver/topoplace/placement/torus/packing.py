@@ -19,7 +19,7 @@ import numpy as np
 
 from topoplace import clock
 from topoplace.errors import InputError
-from topoplace.machine import Prism, Torus, all_origins, uses_whole_ring
+from topoplace.machine import Prism, Torus, all_origins
 from topoplace.packing.budget import Budget
 from topoplace.packing.listed import ListedOracle
 from topoplace.packing.problem import PackingProblem, Priced, Query
@@ -28,7 +28,7 @@ from topoplace.placement.torus.annealing import Annealer
 from topoplace.placement.torus.footprints import footprints_of
 from topoplace.placement.torus.heuristics.fits import best_fit, first_fit
 from topoplace.placement.torus.heuristics.prism_search import near_depths
-from topoplace.placement.torus.oracle._prism_rows import leaves_prism, prism_rows
+from topoplace.placement.torus.oracle._prism_rows import links_outside, rows_of_prisms
 from topoplace.placement.torus.oracle.pricing import Prices, ScanPricer
 from topoplace.placement.torus.problem import (
     Candidate,
@@ -202,21 +202,38 @@ class TorusPacking(PackingProblem):
 
     def rows_of(self, candidate: Candidate) -> IntArray:
         """Return the rows of a prism, routers first."""
-        problem, prism = self.placement, candidate.prism
-        request = problem.requests[candidate.request_idx]
-        tolerant = problem.is_tolerant(request.communication)
-        alone = len(self._families) == 1
-        linked = problem.uses_links(request.communication) and not (alone and tolerant)
-        box = np.array(prism.origin), np.array(prism.extents)
-        rows: IntArray = prism_rows(*self._machine, *box, linked)
-        if alone or not linked:
-            return rows
-        routers, links = rows[: prism.volume], rows[prism.volume :]
-        parts = [routers]
+        return self.rows_of_all([candidate])[1]
+
+    def rows_of_all(self, candidates: Sequence[Candidate]) -> tuple[IntArray, IntArray]:
+        """Return the rows of prisms, of each the routers first."""
+        linked = self._linked[[c.request_idx for c in candidates]]
+        boxes = boxes_of(candidates, self.placement.torus.num_dims)
+        starts, rows = rows_of_prisms(*self._machine, *boxes, linked)
+        if len(self._families) == 1 or not linked.any():
+            return starts, rows
+        found = [np.zeros(0, dtype=np.int64)]
+        for k, candidate in enumerate(candidates):
+            routers, links = np.split(rows[starts[k] : starts[k + 1]], [candidate.prism.volume])
+            found.append(np.concatenate([routers, *self._in_families(candidate, links)]))
+        return np.cumsum([len(own) for own in found]), np.concatenate(found)
+
+    @cached_property
+    def _linked(self) -> BoolArray:
+        """Which requests use rows of links."""
+        problem, alone = self.placement, len(self._families) == 1
+        own = [request.communication for request in problem.requests]
+        return np.array(
+            [problem.uses_links(x) and not (alone and problem.is_tolerant(x)) for x in own],
+            dtype=bool,
+        )
+
+    def _in_families(self, candidate: Candidate, links: IntArray) -> Iterator[IntArray]:
+        """Yield the rows of a prism's links in each family that it is in."""
+        q = candidate.request_idx
+        tolerant = self.placement.is_tolerant(self.placement.requests[q].communication)
         for k, family in enumerate(self._families):
-            if family == candidate.request_idx or (self._may_share[k] and not tolerant):
-                parts.append(links + k * problem.torus.num_links)
-        return np.concatenate(parts)
+            if family == q or (self._may_share[k] and not tolerant):
+                yield links + k * self.placement.torus.num_links
 
     def breakable(self, candidate: Candidate, rows: IntArray) -> IntArray:
         """Return the rows of those links that do not lie inside the prism.
@@ -224,16 +241,14 @@ class TorusPacking(PackingProblem):
         Two jobs with disjoint routers share a link only if it lies outside the prism of one of
         them.
         """
-        torus, prism = self.placement.torus, candidate.prism
-        if all(
-            e == n or not uses_whole_ring(torus, d, e)
-            for d, (e, n) in enumerate(zip(prism.extents, torus.shape, strict=True))
-        ):
-            return np.zeros(0, dtype=np.int64)
-        links = rows[prism.volume :]
-        numbers = (links - self.num_covers) % torus.num_links
-        box = np.array(prism.origin), np.array(prism.extents)
-        outside: IntArray = links[leaves_prism(*self._machine[:2], *box, numbers)]
+        return self.breakable_of_all([candidate], np.array([0, len(rows)]), rows)
+
+    def breakable_of_all(
+        self, candidates: Sequence[Candidate], starts: IntArray, rows: IntArray
+    ) -> IntArray:
+        """Return the rows of links that do not lie inside their prism."""
+        boxes = boxes_of(candidates, self.placement.torus.num_dims)
+        outside: IntArray = links_outside(*self._machine, *boxes, starts, rows)
         return outside
 
     def values_of(self, candidates: Sequence[Candidate]) -> IntArray:
@@ -481,6 +496,13 @@ class TorusPacking(PackingProblem):
         annealer = Annealer(self.placement, budget.deadline)
         self.placement.forget_reaches()
         return annealer
+
+
+def boxes_of(candidates: Sequence[Candidate], num_dims: int) -> tuple[IntArray, IntArray]:
+    """Return the origins and extents of prisms, shape ``(num_candidates, num_dims)`` each."""
+    boxes = [(c.prism.origin, c.prism.extents) for c in candidates]
+    found = np.array(boxes, dtype=np.int64).reshape(-1, 2, num_dims)
+    return found[:, 0].copy(), found[:, 1].copy()
 
 
 def hops_between(torus: Torus, one: Prism, other: Prism) -> int:

@@ -181,9 +181,8 @@ class ScanPricer:
     def price(self, prices: Prices, query: Query) -> Priced:
         """Return the best candidates of every request.
 
-        Of columns there is at most one per value of the first origin coordinate and group. On the
-        first level, candidates that cost more than they are worth are left out, except of requests
-        for which `best` has to be exact.
+        Of columns there is at most one per value of the first origin coordinate and group. Those
+        that cost more than they are worth are left out, except of requests that want them.
 
         Raises
         ------
@@ -209,7 +208,8 @@ class ScanPricer:
                 if self.problem.kinds[idx] in seen:
                     continue
                 seen.add(self.problem.kinds[idx])
-                least = NO_VALUE + 1 if exact_for is None or idx in exact_for else -constant
+                at_any = query.wanted is None or idx in query.wanted
+                least = NO_VALUE + 1 if at_any else -constant
                 for worth, code in zip(row, found, strict=True):
                     if worth < least:
                         break
