@@ -11,7 +11,7 @@ OLDEST    := .venv-oldest
 SNAPSHOT  := instances/snapshots/blue_waters_60.json
 COMPARED  := alps-o2,alps-2y,alps-4y,random-nodes,first-fit,best-fit
 PYTEST    := -m pytest -n 2 --dist loadfile --no-loadscope-reorder
-LOCKING    = uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 \
+LOCKING    = $(BIN)/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 \
              --no-emit-index-url --no-emit-find-links --no-annotate \
              --custom-compile-command 'make lock'
 SITE       = $(BIN)/sphinx-build -W --keep-going -q -b html docs out/site
@@ -80,8 +80,7 @@ $(BIN)/veripb: $(VENV)/made
 veripb: $(BIN)/veripb $(VENV)/compiled-dev
 	@$(BIN)/python $(PYTEST) -m 'slow or not slow' -k 'verified or refused' tests/test_export.py
 
-# Needs uv on the path; nothing else here does.
-lock:
+lock: $(VENV)/made
 	$(LOCKING) --upgrade -o requirements.lock
 	$(LOCKING) --upgrade --resolution lowest-direct -o requirements-oldest.lock
 
@@ -93,24 +92,21 @@ $(VENV)/made: scripts/make_venv.sh
 	@sh scripts/make_venv.sh $(VENV) '$(PYTHON)'
 	@touch $@
 
-$(VENV)/installed: $(VENV)/made pyproject.toml requirements.lock
+$(VENV)/installed: $(VENV)/made pyproject.toml requirements.lock scripts/install.sh
 	@echo "installing topoplace into $(VENV)"
-	@$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check \
-		$(if $(LOCKED),-c requirements.lock) -e .
+	@sh scripts/install.sh $(VENV) $(if $(LOCKED),-c requirements.lock) -e .
 	@touch $@
 
 $(VENV)/installed-dev: $(VENV)/installed
 	@echo "installing the test tools into $(VENV)"
-	@$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check \
-		$(if $(LOCKED),-c requirements.lock) -e '.[dev]'
+	@sh scripts/install.sh $(VENV) $(if $(LOCKED),-c requirements.lock) -e '.[dev]'
 	@touch $@
 
 $(VENV)/compiled-dev: $(VENV)/installed-dev
 	@$(BIN)/topoplace warmup
 	@touch $@
 
-$(OLDEST)/installed-dev: pyproject.toml requirements-oldest.lock scripts/make_venv.sh
+$(OLDEST)/installed-dev: pyproject.toml requirements-oldest.lock scripts/make_venv.sh scripts/install.sh
 	@sh scripts/make_venv.sh $(OLDEST) '$(PYTHON)'
-	@$(OLDEST)/bin/python -m pip install --quiet --no-compile --disable-pip-version-check \
-		-c requirements-oldest.lock -e '.[dev]'
+	@sh scripts/install.sh $(OLDEST) -c requirements-oldest.lock -e '.[dev]'
 	@touch $@

@@ -29,6 +29,16 @@ else
     fi
 fi
 
+say() { echo "making $folder with $("$python" --version)"; }
+
+# Installing takes uv a third of the time that it takes pip (see install.sh).
+if "$python" -m pip --version >/dev/null 2>&1; then
+    say
+    "$python" -m venv --clear --without-pip "$folder"
+    "$python" -m pip --python "$folder/bin/python" install --quiet --no-compile uv || true
+    exit 0
+fi
+
 # Debian keeps ensurepip, without which a virtual environment has no pip, in a package of its own.
 if ! "$python" -c 'import ensurepip' 2>/dev/null; then
     version=$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
@@ -41,6 +51,6 @@ if ! "$python" -c 'import ensurepip' 2>/dev/null; then
     as_root apt-get update -qq
     as_root apt-get install -y -qq "python$version-venv" >/dev/null
 fi
-
-echo "making $folder with $("$python" --version)"
+say
 "$python" -m venv --clear "$folder"
+"$folder/bin/python" -m pip install --quiet --no-compile uv || true
