@@ -11,8 +11,8 @@ OLDEST    := .venv-oldest
 SNAPSHOT  := instances/snapshots/blue_waters_60.json
 COMPARED  := alps-o2,alps-2y,alps-4y,random-nodes,first-fit,best-fit
 PYTEST    := -m pytest -n 2 --dist loadfile --no-loadscope-reorder
-LOCKING    = $(BIN)/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 \
-             --no-emit-index-url --no-emit-find-links --no-annotate \
+LOCKING    = $(VENV)/uv/bin/uv pip compile pyproject.toml --extra dev --universal \
+             --python-version 3.11 --no-emit-index-url --no-emit-find-links --no-annotate \
              --custom-compile-command 'make lock'
 SITE       = $(BIN)/sphinx-build -W --keep-going -q -b html docs out/site
 LOCKED    := $(filter true 1,$(CI))

@@ -5,21 +5,21 @@ set -eu
 folder=$1
 wanted=${2:-}
 
-new_enough() {
-    "$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null
+# where an interpreter is, if it is new enough; what is on the path may be a shim
+place_of() {
+    "$1" -c 'import sys; sys.exit(1) if sys.version_info < (3, 11) else print(sys.executable)' \
+        2>/dev/null
 }
 
 if [ -n "$wanted" ]; then
-    if ! new_enough "$wanted"; then
+    if ! python=$(place_of "$wanted"); then
         echo "PYTHON=$wanted is not a Python of at least 3.11" >&2
         exit 2
     fi
-    python=$wanted
 else
     python=
     for candidate in python3.13 python3.12 python3.11 python3; do
-        if new_enough "$candidate"; then
-            python=$candidate
+        if python=$(place_of "$candidate"); then
             break
         fi
     done
@@ -31,11 +31,17 @@ fi
 
 say() { echo "making $folder with $("$python" --version)"; }
 
+# Below the environment, but no part of it.
+get_uv() {
+    "$1" -m pip install --quiet --no-compile --disable-pip-version-check \
+        --root-user-action ignore --target "$folder/uv" uv
+}
+
 # Installing takes uv a third of the time that it takes pip (see install.sh).
-if "$python" -m pip --version >/dev/null 2>&1; then
+if "$python" -c 'import pip' 2>/dev/null; then
     say
     "$python" -m venv --clear --without-pip "$folder"
-    "$python" -m pip --python "$folder/bin/python" install --quiet --no-compile uv || true
+    get_uv "$python" || true
     exit 0
 fi
 
@@ -53,4 +59,4 @@ if ! "$python" -c 'import ensurepip' 2>/dev/null; then
 fi
 say
 "$python" -m venv --clear "$folder"
-"$folder/bin/python" -m pip install --quiet --no-compile uv || true
+get_uv "$folder/bin/python" || true

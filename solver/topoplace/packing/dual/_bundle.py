@@ -373,11 +373,14 @@ def minimise_near(
         if turn == max_rounds:
             break
         columns = chosen[:num]
-        factor, ready = np.float32(step_size), np.full(num, not is_unit)
-        level_bend = np.where(multipliers > 0, level_step_size, 0.0)
+        factor, ready = np.float32(step_size), np.zeros(num, np.bool_)
+        level_bend = np.zeros(multipliers.shape[0])
         worth = np.empty((multipliers.shape[0], num))
         for k in range(multipliers.shape[0]):
-            worth[k] = picked(earlier[k], columns)
+            if multipliers[k] > 0:
+                level_bend[k] = level_step_size[k]
+            for i in range(num):
+                worth[k, i] = earlier[k, columns[i]]
         if is_unit:
             words = rows_in_words(columns, starts, runs, priced)
             bend = np.empty((num, num), np.float32)
@@ -386,6 +389,7 @@ def minimise_near(
             bend = gram_of_amounts(columns, starts, runs, priced, factor)
             for i in range(num):
                 add_levels(i, level_bend, worth, bend[i])
+                ready[i] = True
         aims = picked(amounts, columns)
         exchange(
             first_of, least, most, words, factor, level_bend, worth, bend, ready,
