@@ -221,13 +221,15 @@ class BranchAndBound(BestFirstTree):
         """Bound a leaf better or split it."""
         plan, startable = self._plan_of(node), self._pool.startable
         large = self._large[plan]
-        if large - node.sub.decided:
+        if not plan.patient:
+            self._in_places(node, until)
+        elif large - node.sub.decided:
             self._split_start(node, large)
         elif not node.converged:
-            self._lower(node, plan, until)
+            self._lower(node, until)
         elif not (
-            (plan.patient and self._split_start(node, startable, 1.0))
-            or self._split_cover(node, until)
+            self._split_start(node, startable, 1.0)
+            or self._split_cover(node)
             or self._split_start(node, startable)
         ):
             self.settle(node)
@@ -270,69 +272,70 @@ class BranchAndBound(BestFirstTree):
         self.split(leaf, branch, (low, high))
         return True
 
-    def _lower(self, leaf: Node, plan: Plan, until: float) -> None:
-        """Lower a leaf; if patient, by at least a fiftieth of its gap, else the next one too."""
+    def _lower(self, leaf: Node, until: float) -> None:
+        """Lower a leaf patiently, by at least a fiftieth of its gap."""
         lower, bound = self.lower(), leaf.bound
-        leaves = [leaf]
-        goal = lower
-        if plan.patient:
-            goal = max(lower, min(self.highest_open, bound - 1 - (bound - lower) // 50))
-        while not plan.patient and len(leaves) < _AT_ONCE and (after := self.pop()) is not None:
-            if not self._may_lower(after, plan):
-                self.push(after)
-                break
-            leaves.append(after)
-        for chosen in leaves:
-            self._bounding.begin(chosen)
-        self._at_once(
-            lambda chosen, place: self._bounding.lower(chosen, plan, goal, until, place), leaves
-        )
-        for lowered in leaves:
-            lowered.refresh(self._pool)
-            self.push(lowered)
+        goal = max(lower, min(self.highest_open, bound - 1 - (bound - lower) // 50))
+        self._bounding.lower(leaf, STARTS_FIRST, goal, until)
+        leaf.refresh(self._pool)
+        self.push(leaf)
 
-    def _may_lower(self, leaf: Node, plan: Plan) -> bool:
-        """Return whether the bundle is next at a leaf, under the same plan."""
-        undecided = self._large[plan] - leaf.sub.decided
-        return not (leaf.converged or undecided) and self._plan_of(leaf) is plan
-
-    def _at_once(self, work: Callable[[Node, int], None], leaves: Sequence[Node]) -> None:
-        """Work on some leaves, in two threads."""
-        places = range(len(leaves))
-        self.relaxation.budget.shared(lambda place: work(leaves[place], place), places)
-
-    def _split_cover(self, leaf: Node, until: float) -> bool:
-        """Split the places of requests that are spread over several, if any are.
-
-        Both sides are bounded at once, and unless patient lowered, too: then with those of the next
-        leaf, if its places are to be split as well.
-        """
-        plan = self._plan_of(leaf)
+    def _split_cover(self, leaf: Node) -> bool:
+        """Split the places of requests that are spread over several, if any are."""
         branch = self._cover_of(leaf)
         if branch is None:
             return False
-        parents = [(leaf, branch)]
-        if not plan.patient and (after := self.pop()) is not None:
-            may = after.converged and not self._large[plan] - after.sub.decided
-            other = self._cover_of(after) if may and self._plan_of(after) is plan else None
-            if other is None:
-                self.push(after)
-            else:
-                parents.append((after, other))
-        sides = [self._sides(parent, own) for parent, own in parents]
-        starts = [self._bounding.begin(parent).point for parent, _ in parents for _ in range(2)]
+        point, sides = self._bounding.begin(leaf).point, self._sides(leaf, branch)
 
-        def begin(child: Node, place: int) -> None:
-            child.bounded = self._bounding.at(child.sub, starts[place])
-            if not plan.patient:
-                self._bounding.lower(child, plan, self.lower(), until, place)
+        def begin(child: Node) -> None:
+            child.bounded = self._bounding.at(child.sub, point)
 
-        self._at_once(begin, [child for pair in sides for child in pair])
-        for (parent, own), pair in zip(parents, sides, strict=True):
-            for child in pair:
-                child.refresh(self._pool)
-            self.split(parent, own, pair)
+        self.relaxation.budget.shared(begin, sides)
+        for child in sides:
+            child.refresh(self._pool)
+        self.split(leaf, branch, sides)
         return True
+
+    def _in_places(self, node: Node, until: float) -> None:
+        """Work on the highest leaves whose places come first, until two threads have some to lower.
+
+        These are new leaves, and the sides of those that were lowered before.
+        """
+        large, lower = self._large[PLACES_FIRST], self.lower()
+        tasks: list[tuple[Node, DualPoint | None]] = []  # leaves to lower, and where sides begin
+        split: list[tuple[Node, Branch, tuple[Node, Node]]] = []
+        leaf: Node | None = node
+        while leaf is not None:
+            if self._plan_of(leaf) is not PLACES_FIRST:
+                self.push(leaf)
+                break
+            if large - leaf.sub.decided:
+                self._split_start(leaf, large)
+            elif not leaf.converged:
+                self._bounding.begin(leaf)  # not at once: its point may join the pool
+                tasks.append((leaf, None))
+            elif (branch := self._cover_of(leaf)) is not None:
+                sides, point = self._sides(leaf, branch), self._bounding.begin(leaf).point
+                tasks += [(side, point) for side in sides]
+                split.append((leaf, branch, sides))
+            elif not self._split_start(leaf, self._pool.startable):
+                self.settle(leaf)
+            leaf = self.pop() if len(tasks) < _AT_ONCE - 1 else None
+
+        def work(place: int) -> None:
+            one, point = tasks[place]
+            if point is not None:
+                one.bounded = self._bounding.at(one.sub, point)
+            self._bounding.lower(one, PLACES_FIRST, lower, until, place)
+
+        if tasks:
+            self.relaxation.budget.shared(work, range(len(tasks)))
+        for one, start in tasks:
+            one.refresh(self._pool)
+            if start is None:
+                self.push(one)
+        for parent, branch, sides in split:
+            self.split(parent, branch, sides)
 
     def _cover_of(self, leaf: Node) -> Branch | None:
         """Return a branch on the places of requests that a leaf spreads over several."""
