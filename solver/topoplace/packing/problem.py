@@ -545,8 +545,9 @@ class Kinds:
         By such a first request, those that may start, with those that must start before the others.
     least, most
         How many of them start, by the first request (0 elsewhere), shape ``(num_requests,)``.
-    limited
-        Marks the requests whose places branches limit, shape ``(num_requests,)``.
+    covers_of, limited
+        What branches say of the places of requests; marks of those it is said of, shape
+        ``(num_requests,)``.
     """
 
     def __init__(self, problem: PackingProblem, sub: Subproblem) -> None:
@@ -555,6 +556,7 @@ class Kinds:
         self.first = list(range(num))
         self.members: dict[int, list[int]] = {}
         self.least, self.most = np.zeros(num, dtype=np.int64), np.zeros(num, dtype=np.int64)
+        self.covers_of = sub.covers_of
         self.limited = np.array([q in sub.covers_of for q in range(num)], dtype=bool)
         known: dict[object, int] = {}
         self._of_kind: dict[int, list[int]] = {}

@@ -121,6 +121,17 @@ def sums_over(starts, runs, num, values):
 
 
 @kernel()
+def using(starts, runs, which, row):
+    """Mark those of some lists of rows that have a row."""
+    found = np.zeros(which.shape[0], np.bool_)
+    for n in range(which.shape[0]):
+        for i in range(np.int64(starts[which[n]]), np.int64(starts[which[n] + 1])):
+            first = np.int64(runs[i, 0])
+            found[n] |= first <= row < first + np.int64(runs[i, 1])
+    return found
+
+
+@kernel()
 def maximal_sets(words, rarest, starts, holders):
     """Mark the bit sets that are in no earlier set; sets come in order of falling size.
 

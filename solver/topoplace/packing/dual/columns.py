@@ -18,6 +18,7 @@ from topoplace.packing.dual._kernels import (
     rows_of_runs,
     runs_of,
     sums_over,
+    using,
 )
 from topoplace.packing.problem import Kinds, PackingProblem
 from topoplace.types import BoolArray, FloatArray, IntArray
@@ -82,6 +83,11 @@ class _RowLists:
     def sums(self, values: FloatArray) -> FloatArray:
         """Return the sum of the values of every list's rows."""
         found: FloatArray = sums_over(self._starts, self._runs, self._num, values)
+        return found
+
+    def using(self, which: IntArray, row: int) -> BoolArray:
+        """Mark those of some of the lists that have a row."""
+        found: BoolArray = using(self._starts, self._runs, which, row)
         return found
 
     def keep(self, which: IntArray) -> None:
@@ -299,8 +305,12 @@ class Columns:
         """Mark the columns that kinds admit, from a position on."""
         own = self.owners()[since:]
         found: BoolArray = kinds.most[own] > 0
-        for k in np.flatnonzero(found & kinds.limited[own]).tolist():
-            found[k] = kinds.admits(self.all[since + k])
+        limited = np.flatnonzero(found & kinds.limited[own])
+        for q in np.unique(own[limited]).tolist():
+            mine = limited[own[limited] == q]
+            for cover in kinds.covers_of[q]:
+                used = self._row_lists.using(since + mine, cover.row)
+                found[mine[used != cover.inside]] = False
         return found
 
     def values(self, num_levels: int, positions: IntArray | None = None) -> IntArray:

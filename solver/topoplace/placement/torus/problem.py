@@ -41,6 +41,14 @@ class Candidate:
     prism: Prism
     others: tuple[Prism, ...] = field(default=(), kw_only=True)
 
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        """The hash: searches look for the same candidates again and again."""
+        return hash((self.request_idx, self.prism, self.others))
+
     @property
     def prisms(self) -> tuple[Prism, ...]:
         """All its prisms."""

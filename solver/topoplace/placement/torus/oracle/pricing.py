@@ -45,6 +45,7 @@ _LATER_WORK = 1.2  # times as much on later levels
 _LEAST_SHARED = 5e-3  # of one over listed prisms that several threads share
 _ALONE = 1 << 26
 """Bytes of prefix sums of prices beyond which a machine is large: tables are made one at a time."""
+_MOST_KNOWN = 1 << 16  # candidates, some 200 bytes each
 MOST_NARROWED = 1 << 26
 """Bytes of groups under branches on covers that a pricer keeps, but at least the last one.
 
@@ -149,6 +150,7 @@ class ScanPricer:
         most = np.dtype(np.int64).itemsize * view.num_corners * view.depth * problem.torus.num_dims
         self.is_large = most > _ALONE
         self._narrowed: dict[object, Group] = {}
+        self._known: dict[object, dict[tuple[int, int], Candidate]] = {}
 
     @cached_property
     def groups(self) -> list[Group]:
@@ -194,35 +196,47 @@ class ScanPricer:
         num = len(self.problem.requests)
         best = np.full(num, NO_VALUE, dtype=np.int64)
         columns: list[list[tuple[int, Candidate]]] = [[] for _ in range(num)]
-        idle = weights.shape * self.problem.idle_weight
-        for group, values, codes in self._scans(prices, weights, query, exact_for):
-            firsts = np.searchsorted(group.sizes, self._nodes[group.requests])
-            worths, at = _kernels.best_slots(values, codes, firsts, query.per_request)
+        values, nodes = self._requested
+        constants = weights.nodes * values + weights.shape * self.problem.idle_weight * nodes
+        at_any = np.ones(num, dtype=bool)
+        if query.wanted is not None:
+            at_any[:] = False
+            at_any[list(query.wanted)] = True
+        for group, most, best_codes in self._scans(prices, weights, query, exact_for):
+            own = np.array(group.requests, dtype=np.int64)
+            known = self._known.setdefault((group.view.axes, group.view.head), {})
+            firsts = np.searchsorted(group.sizes, nodes[own])
+            worths, codes = _kernels.best_slots(most, best_codes, firsts, query.per_request)
+            there = worths != NO_VALUE
+            gains = np.where(there, worths + constants[own, None], NO_VALUE)
+            best[own] = np.maximum(best[own], gains[:, 0])
+            kept = (there & ((gains >= 0) | at_any[own, None])).sum(axis=1)
             seen: set[object] = set()
-            for idx, row, found in zip(group.requests, worths.tolist(), at.tolist(), strict=True):
-                request = self.problem.requests[idx]
-                constant = weights.nodes * request.value + idle * request.nodes
-                if row[0] == NO_VALUE:
-                    continue
-                best[idx] = max(best[idx], row[0] + constant)
-                if self.problem.kinds[idx] in seen:
-                    continue
-                seen.add(self.problem.kinds[idx])
-                at_any = query.wanted is None or idx in query.wanted
-                least = NO_VALUE + 1 if at_any else -constant
-                for worth, code in zip(row, found, strict=True):
-                    if worth < least:
-                        break
-                    columns[idx].append((worth + constant, Candidate(idx, group.view.prism(code))))
+            for k in np.flatnonzero(kept).tolist():
+                idx, num_kept = group.requests[k], kept[k]
+                if (kind := self.problem.kinds[idx]) not in seen:
+                    seen.add(kind)
+                    for gain, code in zip(
+                        gains[k, :num_kept].tolist(), codes[k].tolist(), strict=False
+                    ):
+                        candidate = known.get((idx, code))
+                        if candidate is None:
+                            candidate = Candidate(idx, group.view.prism(code))
+                            if len(known) >= _MOST_KNOWN:
+                                known.clear()
+                            known[idx, code] = candidate
+                        columns[idx].append((gain, candidate))
         for found in columns:
             found.sort(key=lambda item: -item[0])
             del found[query.per_request :]
         return Priced(best, columns)
 
     @cached_property
-    def _nodes(self) -> IntArray:
-        """The nodes of every request."""
-        return np.array([request.nodes for request in self.problem.requests], dtype=np.int64)
+    def _requested(self) -> tuple[IntArray, IntArray]:
+        """The values and nodes of requests."""
+        pairs = [(request.value, request.nodes) for request in self.problem.requests]
+        values, nodes = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+        return values.copy(), nodes.copy()
 
     def _scans(
         self,
