@@ -26,7 +26,7 @@ from topoplace.packing.primal.dive import NeighbourhoodSearch
 from topoplace.packing.problem import Query, Subproblem, fits
 from topoplace.packing.search import Search
 from topoplace.packing.tree.later import lifted
-from topoplace.packing.tree.nodes import Dominance, split_start
+from topoplace.packing.tree.nodes import Dominance, split_columns, split_start
 from topoplace.placement.torus import footprints
 from topoplace.placement.torus.annealing import Annealer
 from topoplace.placement.torus.packing import TorusPacking, all_candidates
@@ -150,6 +150,28 @@ def test_rows_of_many_prisms_are_those_of_each(seed: int) -> None:
         assert problem.breakable(candidate, own).tolist() == outside
         num_outside += len(outside)
     assert len(problem.breakable_of_all(every, starts, rows)) == num_outside
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_columns_of_a_request_in_one_place_are_split(seed: int) -> None:
+    """A solution may be whole and yet no placement: then some of its places are not to be taken."""
+    problem, columns = mid_size(seed), Columns(mid_size(seed))
+    columns.add(c for c in all_candidates(problem.placement) if not c.request_idx % 2)
+    placed = compatible(problem, random.Random(seed), 3)
+    columns.add(placed)
+    sub = Subproblem(forced=frozenset(c.request_idx for c in placed))
+    branch = split_columns(sub, [(1.0, c) for c in placed], columns)
+    assert branch is not None
+    [cover] = [own for own in branch.sides[0].covers if own.inside]
+    q = cover.request_idx
+    [chosen] = [c for c in placed if c.request_idx == q]
+    mine = [c for c in columns.all if c.request_idx == q]
+    inside = [c for c in mine if problem.covers(c, cover.row)]
+    assert chosen in inside
+    assert 0 < len(inside) < len(mine)
+    alone = Columns(mid_size(seed))
+    alone.add(placed)
+    assert split_columns(sub, [(1.0, c) for c in placed], alone) is None, "nowhere else to go"
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -270,7 +270,7 @@ def exchange(
     """Move amounts from the worst to the best column of a request, request by request.
 
     `gains` falls by `bend[j]` per unit of column j: a row that is not `ready` is completed when it
-    is needed, as two in three never are. Stops when the gap is at most `enough`.
+    is needed, as most never are. Stops when the gap is at most `enough`.
     """
     for _ in range(_PASSES):
         gap = 0.0

@@ -24,7 +24,15 @@ from topoplace.packing.dual.relaxation import DualPoint, DualValue, Relaxation
 from topoplace.packing.primal.program import Cancel
 from topoplace.packing.problem import Priced, Subproblem
 from topoplace.packing.tree.best_first import BestFirstTree
-from topoplace.packing.tree.nodes import Dominance, Node, Root, bound_of, split_cover, split_start
+from topoplace.packing.tree.nodes import (
+    Dominance,
+    Node,
+    Root,
+    bound_of,
+    split_columns,
+    split_cover,
+    split_start,
+)
 from topoplace.types import FloatArray
 
 _TIGHT = 16  # points of the pool by which a request to split is chosen
@@ -367,7 +375,10 @@ class LaterTree(BestFirstTree):
         problem = self.relaxation.problem
         if self.relaxation.budget.counts_work and self._num_split_places >= _MOST_PLACES:
             return False
-        branch = split_cover(problem, leaf.sub, leaf.amounts or [], self.groups)
+        amounts = leaf.amounts or []
+        branch = split_cover(problem, leaf.sub, amounts, self.groups)
+        if branch is None:
+            branch = split_columns(leaf.sub, amounts, self._columns[1])  # [0] may be in use
         if branch is None or leaf.bounded is None:
             return False
         self._num_split_places += 1

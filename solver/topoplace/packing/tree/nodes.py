@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from topoplace.packing.dual.columns import Columns
 from topoplace.packing.dual.cut_pool import (
     NONE,
     CutPool,
@@ -127,6 +128,31 @@ def split_cover(
             among_alike = _most(among_alike, worth * split, requests)
     _, requests, row = best if best[1] else among_alike
     return cover_branch(problem, sub, requests, row) if requests else None
+
+
+def split_columns(
+    sub: Subproblem, amounts: Sequence[tuple[float, Any]], columns: Columns
+) -> Branch | None:
+    """Split the known columns of a request that starts, where a solution has each in one place.
+
+    The row is one that the request uses in the solution, and about half of its columns. The largest
+    request for which there is one is chosen; None if there is none.
+    """
+    problem, kinds = columns.problem, Kinds(columns.problem, sub)
+    admitted = columns.admitted(kinds, 0)
+    placed = [c for amount, c in amounts if amount > _LEAST and kinds.least[c.request_idx]]
+    for candidate in sorted(placed, key=lambda c: (-problem.values[c.request_idx], c.request_idx)):
+        q = candidate.request_idx
+        own = np.flatnonzero(admitted & (columns.owners() == q)).tolist()
+        used = np.zeros(problem.num_rows)
+        for k in own:
+            used[columns.rows(k)] += 1
+        rows = np.unique(problem.rows_of(candidate))
+        rows = rows[(rows < problem.num_covers) & (used[rows] < len(own))]
+        if len(rows):
+            half = int(np.abs(used[rows] - len(own) / 2).argmin())
+            return cover_branch(problem, sub, [kinds.one_of(q)], int(rows[half]))
+    return None
 
 
 def cover_branch(
