@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import operator
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -229,11 +231,13 @@ def build_hierarchy(
     Domains are numbered in the order in which hosts name them.
     """
     numbers: list[dict[tuple[str, ...], int]] = [{} for _ in levels]
-    domain_of = np.zeros((len(levels), len(hosts)), dtype=np.int64)
-    for idx, (name, domains, _) in enumerate(hosts):
-        path = (*domains, name)
-        for level, known in enumerate(numbers):
-            domain_of[level, idx] = known.setdefault(path[: level + 1], len(known))
+    *above, last = numbers
+    found: list[list[int]] = []
+    for domains, group in itertools.groupby(hosts, key=operator.itemgetter(1)):
+        path = tuple(domains)
+        own = [known.setdefault(path[:k], len(known)) for k, known in enumerate(above, start=1)]
+        found += ([*own, last.setdefault((*path, name), len(last))] for name, _, _ in group)
+    domain_of = np.array(found, dtype=np.int64).reshape(-1, len(levels)).T.copy()
     return Hierarchy(
         tuple(levels),
         tuple(name for name, _, _ in hosts),

@@ -74,9 +74,12 @@ class NodeLists:
         items = _items(text, field, self._left // times, self._most)
         names: list[str] = []
         for pieces, groups in items:
+            if not groups:
+                names += pieces
+                continue
             choices: list[list[str]] = [[piece] for piece in pieces]
             choices[1::2] = [
-                [f"{n:0{width}}" for low, high, width in group for n in range(low, high + 1)]
+                [str(n).zfill(width) for low, high, width in group for n in range(low, high + 1)]
                 for group in groups
             ]
             names += map("".join, itertools.product(*choices))
@@ -171,6 +174,9 @@ def _size(group: _Spans) -> int:
 def _spans(group: str, item: str, field: str) -> _Spans:
     spans = []
     for part in group.split(","):
+        if part.isdecimal() and part.isascii() and len(part) <= _MAX_DIGITS:
+            spans.append((int(part), int(part), len(part)))
+            continue
         match = _RANGE.fullmatch(part.strip())
         if match is None:
             raise InputError(
@@ -193,20 +199,48 @@ def format_host_list(names: Iterable[str]) -> str:
     InputError
         For a name that cannot be in a host list.
     """
-    pieces = [_NUMBER.split(_checked(name)) for name in names]
+    return _joined([_NUMBER.split(_checked(name)) for name in names])
+
+
+def sorted_host_list(names: Iterable[str]) -> str:
+    """Return names as a host list, n2 before n10.
+
+    Raises
+    ------
+    InputError
+        For a name that cannot be in a host list.
+    """
+    return _joined(sorted((_NUMBER.split(_checked(name)) for name in names), key=_by_numbers))
+
+
+def _by_numbers(pieces: list[str]) -> list[str | int]:
+    """Return what sorts split names: text and numbers in turn."""
+    found: list[str | int] = [*pieces]
+    found[1::2] = map(int, pieces[1::2])
+    return found
+
+
+def _joined(pieces: Sequence[list[str]]) -> str:
+    """Return split names as a host list."""
     items: list[str] = []
     start = 0
     while start < len(pieces):
         first = pieces[start]
         place = _difference(first, pieces[start + 1]) if start + 1 < len(pieces) else None
         end = start + 1
-        while place is not None and end < len(pieces) and _difference(first, pieces[end]) == place:
-            end += 1
         if place is None:
             items.append("".join(first))
         else:
-            ranges = _format_ranges([piece[place] for piece in pieces[start:end]])
-            items.append("".join([*first[:place], f"[{ranges}]", *first[place + 1 :]]))
+            before, after = first[:place], first[place + 1 :]
+            numbers = [first[place]]
+            for piece in itertools.islice(pieces, end, None):
+                if piece[:place] != before or piece[place + 1 :] != after:
+                    break
+                if piece[place] == first[place] or len(piece[place]) > _MAX_DIGITS:
+                    break
+                numbers.append(piece[place])
+            end = start + len(numbers)
+            items.append("".join([*before, f"[{_format_ranges(numbers)}]", *after]))
         start = end
     return ",".join(items)
 
@@ -217,14 +251,13 @@ def _checked(name: str) -> str:
     return name
 
 
-def _difference(a: Sequence[str], b: Sequence[str]) -> int | None:
+def _difference(a: list[str], b: list[str]) -> int | None:
     """Return the place of the one number in which two split names differ, if there is only one."""
     if len(a) != len(b):
         return None
-    places = [k for k, (x, y) in enumerate(zip(a, b, strict=True)) if x != y]
-    if len(places) != 1 or places[0] % 2 == 0:
+    place = next((k for k in range(len(a)) if a[k] != b[k]), 0)
+    if place % 2 == 0 or a[place + 1 :] != b[place + 1 :]:
         return None
-    place = places[0]
     return place if max(len(a[place]), len(b[place])) <= _MAX_DIGITS else None
 
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
-import re
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 from topoplace.errors import InputError
 from topoplace.machine import format_node_set, parse_node_set
-from topoplace.machine.hostlist import MAX_HOSTS, NodeLists, format_host_list
+from topoplace.machine.hostlist import MAX_HOSTS, NodeLists, format_host_list, sorted_host_list
 from topoplace.snapshot.schema import (
     DEFRAGMENT_SCHEMA,
     MAPPING_SCHEMA,
@@ -161,12 +160,7 @@ def _normal_machine(machine: Machine) -> tuple[Machine, Tidy]:
 
     def tidy(nodes: str) -> str:
         if num_nodes is None:
-            return format_host_list(sorted(lists.hosts(nodes), key=_by_numbers))
+            return sorted_host_list(lists.hosts(nodes))
         return format_node_set(lists.numbers(nodes, num_nodes).tolist())
 
     return machine.normal(tidy, lambda text: format_host_list(names.hosts(text))), tidy
-
-
-def _by_numbers(name: str) -> list[str | int]:
-    """Return what sorts n2 before n10: text and numbers in turn."""
-    return [int(part) if k % 2 else part for k, part in enumerate(re.split("([0-9]+)", name))]

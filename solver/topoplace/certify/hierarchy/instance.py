@@ -29,7 +29,6 @@ from topoplace.snapshot.schema import (
     Part,
     PatternUse,
     Request,
-    RunningJob,
     Segment,
     Snapshot,
     TreeModel,
@@ -200,18 +199,29 @@ def read_instance(snapshot: Snapshot) -> Instance:
     machine = machine_of(snapshot.written)
     on_switches = snapshot.written.has_contention
     numbers = {name: host for host, name in enumerate(machine.host_names)}
-    free = [list(own) for own in machine.capacity.tolist()]
+    whole: list[list[int]] = machine.capacity.tolist()
+    free, nothing = [*whole], [0] * len(machine.resources)
     ids = Counter([job.id for job in snapshot.running] + [one.id for one in snapshot.queue])
     if any(count > 1 for count in ids.values()):
         raise RefusedError("an id is used twice")
     busy: set[int] = set()
-    comm = [0] * machine.num_leaves
+    comm, leaf_of = [0] * machine.num_leaves, machine.leaf_of.tolist()
     lists = NodeLists()
     sets = Sets(snapshot.sets, machine, numbers)
     alone: set[tuple[int, int]] = set()
     for job in snapshot.running:
         names = lists.hosts(job.nodes)
-        hosts = _run(job, names, machine, numbers, free, on_switches=on_switches)
+        require_none(job, "prism", *(() if on_switches else ("patterns",)))
+        hosts = _run(job.id, names, numbers)
+        part = None if job.takes is None or on_switches else _amounts(job.takes, machine)
+        for host in hosts:  # on a tree, whole nodes
+            held = whole[host] if part is None else part
+            if free[host] is held:
+                free[host] = nothing
+                continue
+            free[host] = [have - own for have, own in zip(free[host], held, strict=True)]
+            if min(free[host]) < 0:
+                raise RefusedError(f"running jobs hold more than {machine.host_names[host]} has")
         busy |= hosts
         for level, name in _apart(job.apart or (), machine, job.id):
             of = machine.domain_of[level]
@@ -219,18 +229,18 @@ def read_instance(snapshot: Snapshot) -> Instance:
             inside = {host for host in range(machine.num_hosts) if int(of[host]) in near}
             sets.taken[level, name] = sets.taken.get((level, name), frozenset()) | inside
         for host in hosts if job.communication is not Communication.NONE else ():
-            comm[machine.leaf_of[host]] += 1
+            comm[leaf_of[host]] += 1
         if job.exclusive is not None:
             level = _level(machine, job.exclusive, job.id)
             alone |= {(level, int(machine.domain_of[level][host])) for host in hosts}
     for level, domain in alone:
         for host in np.flatnonzero(machine.domain_of[level] == domain).tolist():
-            free[host] = [0] * len(machine.resources)
+            free[host] = nothing
     down = lists.hosts(snapshot.down, "down")
     if snapshot.regions or len({*down}) < len(down) or not {*down} <= numbers.keys():
         raise RefusedError("regions, or a host that is down twice, or is none")
     for name in down:
-        free[numbers[name]] = [0] * len(machine.resources)
+        free[numbers[name]] = nothing
     waiting = candidates(snapshot)
     require_value(snapshot)
     queue = tuple(
@@ -332,28 +342,11 @@ def machine_of(model: MachineDocument) -> Hierarchy:
     return build_hierarchy(model.levels, resources, hosts, blocks, fabrics=model.fabrics)
 
 
-def _run(
-    job: RunningJob,
-    names: list[str],
-    machine: Hierarchy,
-    numbers: Mapping[str, int],
-    free: list[list[int]],
-    *,
-    on_switches: bool,
-) -> set[int]:
-    """Take what a running job holds, on a tree whole nodes; return its hosts."""
-    require_none(job, "prism", *(() if on_switches else ("patterns",)))
+def _run(job: str, names: list[str], numbers: Mapping[str, int]) -> set[int]:
+    """Return the hosts on which a job runs."""
     if not names or len({*names}) < len(names) or not {*names} <= numbers.keys():
-        raise RefusedError(f"{job.id} runs on no hosts, a host twice, or others than there are")
-    hosts = {numbers[name] for name in names}
-    for host in hosts:
-        whole = dict(zip(machine.resources, machine.capacity[host].tolist(), strict=True))
-        partly = job.takes is not None and not on_switches
-        taken = _amounts(job.takes or {} if partly else whole, machine)
-        free[host] = [have - held for have, held in zip(free[host], taken, strict=True)]
-        if min(free[host]) < 0:
-            raise RefusedError(f"running jobs hold more than {machine.host_names[host]} has")
-    return hosts
+        raise RefusedError(f"{job} runs on no hosts, a host twice, or others than there are")
+    return {numbers[name] for name in names}
 
 
 def _amounts(takes: Mapping[str, int], machine: Hierarchy) -> tuple[int, ...]:
@@ -368,18 +361,23 @@ class Sets:
     def __init__(
         self, sets: Mapping[str, str], machine: Hierarchy, numbers: Mapping[str, int]
     ) -> None:
-        self._numbers, self._every = numbers, frozenset(numbers.values())
-        self._sets: dict[str, Hosts] = {}
+        self._numbers, self._every, self._machine = numbers, frozenset(numbers.values()), machine
+        self._given = sets
+        self._hosts_given = {name: self._hosts(text) for name, text in sets.items()}
+        self._known: dict[tuple[str | None, str | None, Keys], Hosts | None] = {}
+        self.taken: dict[tuple[int, str], Hosts] = {}
+        """By level and name the hosts of domains in which such a job runs."""
+
+    @cached_property
+    def _sets(self) -> Mapping[str, Hosts]:
+        found: dict[str, Hosts] = {}
+        machine = self._machine
         for names, of in zip(machine.domain_names[:-1], machine.domain_of.tolist(), strict=False):
             inside: list[list[int]] = [[] for _ in names]
             for host, domain in enumerate(of):
                 inside[domain].append(host)
-            self._sets |= dict(zip(names, map(frozenset, inside), strict=True))
-        self._sets |= {name: self._hosts(text) for name, text in sets.items()}
-        self._given = sets
-        self._known: dict[tuple[str | None, str | None, Keys], Hosts | None] = {}
-        self.taken: dict[tuple[int, str], Hosts] = {}
-        """By level and name the hosts of domains in which such a job runs."""
+            found |= dict(zip(names, map(frozenset, inside), strict=True))
+        return found | self._hosts_given
 
     def _hosts(self, text: str) -> Hosts:
         names = NodeLists().hosts(text, "a set of hosts")

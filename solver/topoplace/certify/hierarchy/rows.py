@@ -76,16 +76,14 @@ class Rows:
         self.grain = [math.gcd(*column) or 1 for column in columns]
         self.wanted = [r for r, column in enumerate(columns) if any(column)]
         self.kinds = [self.in_grains(kind) for kind in takes]
-        self.free = [self.in_grains(own) for own in instance.free]
-        may = [eligible for _, eligible in kinds]
-        room = {own: [holds(own, kind) > 0 for kind in self.kinds] for own in {*self.free}}
-        self._fits = fits = [
-            tuple(
-                has and (hosts is None or host in hosts)
-                for has, hosts in zip(room[own], may, strict=True)
-            )
-            for host, own in enumerate(self.free)
-        ]
+        grains = {own: self.in_grains(own) for own in {*instance.free}}
+        self.free = [grains[own] for own in instance.free]
+        room = {own: tuple(holds(own, k) > 0 for k in self.kinds) for own in {*self.free}}
+        self._fits = fits = [room[own] for own in self.free]
+        if may := [(k, hosts) for k, (_, hosts) in enumerate(kinds) if hosts is not None]:
+            for host, own in enumerate(fits):
+                barred = {k for k, hosts in may if host not in hosts}
+                fits[host] = tuple(has and k not in barred for k, has in enumerate(own))
         self._usable = [any(own) for own in fits]
         last = machine.num_levels - 1
         pooled = all(last not in part.named for part in parts)
