@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 import operator
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -341,7 +340,9 @@ def _looks(
         return number(key, _Look(place, len(found), steps=own))
 
     def of_domain(domain: Domain) -> int:
-        inside = Counter(map(of_domain, domain.inside)) + Counter(map(of_place, domain.places))
+        inside: dict[int, int] = {}
+        for one in itertools.chain(map(of_domain, domain.inside), map(of_place, domain.places)):
+            inside[one] = inside.get(one, 0) + 1
         work.spend(1, len(inside))
         alone = domain.level == asked.alone
         paid = _whole_domain(table, asked, domain, prices, covers) if alone else None
