@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import itertools
+import json
 import random
 import weakref
 
@@ -16,7 +17,7 @@ from random_instances import random_snapshot
 from topoplace.certify.packing import certified_bound
 from topoplace.certify.torus.instance import read_instance
 from topoplace.certify.torus.oracle import TorusOracle
-from topoplace.machine import prism_links
+from topoplace.machine import Prism, Torus, prism_links
 from topoplace.packing.budget import Budget
 from topoplace.packing.dual.bundle import Bundle
 from topoplace.packing.dual.columns import Columns
@@ -28,12 +29,14 @@ from topoplace.packing.search import Search
 from topoplace.packing.tree.later import lifted
 from topoplace.packing.tree.nodes import Dominance, split_columns, split_start
 from topoplace.placement.torus import footprints
-from topoplace.placement.torus.annealing import Annealer
+from topoplace.placement.torus._ruin_recreate import free_places
+from topoplace.placement.torus.annealing import Annealer, forms_of
+from topoplace.placement.torus.oracle._boxes import fill
 from topoplace.placement.torus.packing import TorusPacking, all_candidates
 from topoplace.placement.torus.problem import Candidate, PlacementProblem
 from topoplace.result import Interference
 from topoplace.result.certificate import Leaf, LeafRef, SharedLeaves
-from topoplace.snapshot.schema import Communication
+from topoplace.snapshot.schema import Communication, Snapshot
 from topoplace.snapshot.state import prepare
 from topoplace.types import BoolArray
 
@@ -273,6 +276,68 @@ def test_annealing_keeps_to_the_candidates_and_is_no_worse_than_its_start(chunk:
         value, before = (sum(problem.values[c.request_idx] for c in s) for s in (found, start))
         assert value >= before, seed
         assert fits(problem, found)
+
+
+def cube(size: int, requests: list[int], busy: str = "") -> TorusPacking:
+    """Return a torus of a node per router, some of them held, and requests of some sizes."""
+    document = {
+        "schema": "topoplace.snapshot/1",
+        "name": "cube",
+        "machine": {"kind": "torus", "name": "cube", "shape": [size] * 3, "wrap": [True] * 3},
+        "running": [{"id": "held", "nodes": busy}] if busy else [],
+        "queue": [{"id": f"job{k}", "nodes": nodes} for k, nodes in enumerate(requests)],
+    }
+    snapshot = Snapshot.model_validate_json(json.dumps(document))
+    return TorusPacking(PlacementProblem(prepare(snapshot)))
+
+
+def test_annealing_puts_in_the_requests_that_it_does_not_move() -> None:
+    problem = cube(6, [108, 1, 1, 1, 1, 54])
+    start = [next(c for c in all_candidates(problem.placement) if c.request_idx == 0)]
+    found = Annealer(problem.placement).run(start, Budget(None), 0.2, 0.2, 1)
+    assert {c.request_idx for c in found} == set(range(6))
+    assert fits(problem, found)
+
+
+def test_a_request_has_forms_wherever_it_fits() -> None:
+    # the one layer that is free: hundreds of more compact forms are free nowhere
+    problem = cube(16, [100], busy=f"256-{16**3 - 1}")
+    forms = forms_of(problem.placement, np.array([True]))
+    assert forms.first[1] > 1
+    assert (forms.extents[:, 0] == 1).all()
+    assert forms.places.max() < 256
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_places_of_a_form_are_those_where_all_routers_are_free(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    dims = int(rng.integers(1, 4))
+    shape, wraps = rng.integers(2, 7, dims), rng.random(dims) < 0.7
+    torus = Torus(tuple(shape.tolist()), tuple(wraps.tolist()))
+    strides = np.array(torus.strides)
+    num = torus.num_routers
+    free = (rng.random(num) < 0.8).astype(np.uint8)
+    run = np.zeros(num, dtype=np.uint16)
+    for r in range(0, num, int(shape[-1])):
+        one = np.ones(dims, dtype=np.int64)
+        fill(shape, strides, wraps, r, one, free[r], free, run)
+    extents = np.array([rng.integers(1, n + 1) for n in shape])
+    coords = np.array([torus.coords(r) for r in range(num)], dtype=np.int32)
+    inside = wraps | (coords + extents <= shape)
+    places = np.flatnonzero(inside.all(axis=1)).astype(np.int32)
+    prisms = [Prism(torus.coords(r), tuple(extents.tolist())) for r in places.tolist()]
+    expected = [k for k, prism in enumerate(prisms) if free[prism.routers(torus)].all()]
+    mask, other = np.zeros((2, (num + 7) // 8 * 8), dtype=np.uint8)
+    steps, ahead = np.zeros((num, dims), dtype=np.int32), np.zeros(num, dtype=np.int32)
+    for times in (1, 3000):  # by lines, and by masks
+        among = np.tile(places, times)
+        found = np.zeros(len(among), dtype=np.int64)
+        count = free_places(
+            shape, strides, wraps, coords, extents, among, run, mask, other, found, steps, ahead
+        )  # fmt: skip
+        here = [k for k in found[:count].tolist() if k < len(places)]
+        assert here == expected
+        assert not count or mask[places[expected]].all()
 
 
 def test_heuristics_keep_to_the_candidates_where_tables_are_turned(

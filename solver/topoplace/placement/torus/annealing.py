@@ -17,14 +17,15 @@ from topoplace.kernels import compile_late
 from topoplace.machine import Prism, Torus, uses_whole_ring
 from topoplace.packing.budget import Budget
 from topoplace.placement.torus._ruin_recreate import anneal
-from topoplace.placement.torus.footprints import CountSums
+from topoplace.placement.torus.footprints import CountSums, Reach
 from topoplace.placement.torus.heuristics.prism_search import search_of
 from topoplace.placement.torus.problem import Candidate, PlacementProblem
 from topoplace.snapshot.state import QueuedState
 from topoplace.types import BoolArray, FloatArray, IntArray
 
-_MOST_FORMS = 90  # per request
-_MOST_BYTES = 1 << 27
+_MOST_FORMS, _FEW_FORMS = 90, 30  # per request, and per one that is not large
+_FEWEST_FORMS = 4
+_MOST_PLACES = 1 << 24  # of all requests together, about
 _SLACK = 1.25  # volume of a form over the least there is
 
 
@@ -38,9 +39,10 @@ class Forms:
     ----------
     extents, passing
         Per form, and whether it passes through a ring it does not span.
+    places
+        The origins of form f next to the running jobs: from `begins[f]` to `begins[f+1] - 1`.
     waste
-        Per form and origin: 0 where it cannot be with the running jobs in place, else one more than
-        the usable nodes left idle in it, at most 255.
+        Per place, the usable nodes left idle in it, at most 255.
     volumes
         Least volume of a prism of every request.
     """
@@ -48,19 +50,30 @@ class Forms:
     first: IntArray
     extents: IntArray
     passing: NDArray[np.uint8]
+    begins: IntArray
+    places: NDArray[np.int32]
     waste: NDArray[np.uint8]
     volumes: IntArray
 
 
-def forms_of(problem: PlacementProblem, deadline: float = math.inf) -> Forms:
+@dataclass(frozen=True)
+class _Form:
+    """Extents of a request, and where they can be."""
+
+    rank: float
+    extents: tuple[int, ...]
+    places: NDArray[np.int32]
+    waste: NDArray[np.uint8]
+
+
+def forms_of(problem: PlacementProblem, large: BoolArray, deadline: float = math.inf) -> Forms:
     """Return the forms of a problem: per request those of least waste and surface.
 
-    Requests that come after the deadline have none.
+    Requests that are not large have few, those that come after the deadline none.
     """
     view = problem.view
     torus = view.turned
-    most = _MOST_BYTES // max(1, torus.num_routers * len(problem.requests))
-    most = max(4, min(_MOST_FORMS, most))
+    room = _MOST_PLACES // max(1, len(problem.requests))
     every = view.sums(problem.state.usable_of_any)
     tables = [*problem.usable_sums, every]
 
@@ -68,47 +81,54 @@ def forms_of(problem: PlacementProblem, deadline: float = math.inf) -> Forms:
         """Return the usable nodes at every origin, of one class or (-1) of all."""
         return view.everywhere(tables[class_idx], size)
 
-    def found_for(idx: int) -> list[tuple[float, tuple[int, ...], NDArray[np.uint8]]]:
-        """Return (rank, extents, waste) of the best forms of a request."""
+    def found_for(idx: int, most: int) -> list[_Form]:
+        """Return the best forms of a request."""
         request = problem.requests[idx]
         found: dict[tuple[int, ...], tuple[float, NDArray[np.uint8]]] = {}
         reach = problem.reach(request, view)
         for way in request.ways:
-            for rough, footprint, depth, least in _promising(problem, idx, way, 2 * most):
-                if reach.deepest[footprint] < depth:
-                    continue
+            num = num_places = 0
+            for rough, footprint, depth, least in _promising(problem, idx, way, reach, 2 * most):
+                if num >= most or (num >= _FEWEST_FORMS and num_places > room):
+                    break
                 here = (reach.of(footprint) >= depth) & (least <= depth)
                 size = (*view.extents[footprint].tolist(), depth)
                 inside = usable(way.class_idx, size)
                 here &= inside >= request.nodes
-                if not here.any():
+                if not (num_here := int(here.sum())):
                     continue
+                num, num_places = num + 1, num_places + num_here
                 of_all = inside if len(problem.usable_sums) == 1 else usable(-1, size)
                 row = np.where(here, np.minimum(255, 1 + of_all - request.nodes), 0)
                 _, known = found.get(size, (rough, np.zeros_like(row)))
                 found[size] = rough, np.maximum(row, known).astype(np.uint8)
-        ranked = [
-            (int(row[row > 0].min()) + rough, size, row) for size, (rough, row) in found.items()
-        ]
-        return sorted(ranked, key=lambda item: item[:2])[:most]
+        ranked = []
+        for size, (rough, row) in found.items():
+            places = np.flatnonzero(row).astype(np.int32)
+            waste = row[places] - np.uint8(1)
+            ranked.append(_Form(int(waste.min()) + rough, size, places, waste))
+        return sorted(ranked, key=lambda form: (form.rank, form.extents))[:most]
 
-    known: dict[object, list[tuple[float, tuple[int, ...], NDArray[np.uint8]]]] = {}
+    known: dict[object, list[_Form]] = {}
     first, found = [0], []
     for idx, r in enumerate(problem.requests):
         if clock.now() < deadline:
             kind = r.classes, r.nodes, r.region, r.communication, r.geometries, r.near
             if kind not in known:
-                known[kind] = found_for(idx)
+                known[kind] = found_for(idx, _MOST_FORMS if large[idx] else _FEW_FORMS)
             found += known[kind]
         first.append(len(found))
-    extents = np.array([size for _, size, _ in found], dtype=np.int64).reshape(-1, torus.num_dims)
-    waste = [row for _, _, row in found]
+    extents = np.array([form.extents for form in found], dtype=np.int64)
+    extents = extents.reshape(-1, torus.num_dims)
+    nowhere = np.zeros(0, dtype=np.int32)
     per = torus.nodes_per_router
     return Forms(
         first=np.array(first, dtype=np.int64),
         extents=extents,
         passing=passes(torus, extents).astype(np.uint8),
-        waste=np.array(waste, dtype=np.uint8).reshape(-1, torus.num_routers),
+        begins=np.cumsum([0, *(len(form.places) for form in found)]),
+        places=np.concatenate([nowhere, *(form.places for form in found)]),
+        waste=np.concatenate([nowhere, *(form.waste for form in found)]).astype(np.uint8),
         volumes=np.array([-(-r.nodes // per) for r in problem.requests], dtype=np.int64),
     )
 
@@ -123,7 +143,7 @@ def passes(torus: Torus, extents: IntArray) -> BoolArray:
 
 
 def _promising(
-    problem: PlacementProblem, idx: int, request: QueuedState, most: int
+    problem: PlacementProblem, idx: int, request: QueuedState, reach: Reach, most: int
 ) -> Iterator[tuple[float, int, int, IntArray]]:
     """Yield (roughness, footprint, depth, least depth per origin) of a request's best forms.
 
@@ -136,6 +156,7 @@ def _promising(
     largest = torus.num_routers if request.has_depths else max(_SLACK * routers, routers + per)
     footprint, low, high, row, _ = entries.table.T
     high = np.minimum(high, int(largest) // view.area[footprint])
+    high = np.minimum(high, reach.deepest[footprint])
     many = np.maximum(0, high - low + 1)
     footprint, low, row = (np.repeat(of_entry, many) for of_entry in (footprint, low, row))
     depth = low + np.arange(len(low)) - np.repeat(many.cumsum() - many, many)
@@ -158,7 +179,8 @@ def _roughness(torus: Torus, extents: IntArray) -> FloatArray:
 _LOOK = 0.1  # seconds between looks at the clock, about
 _MOST_STEPS = 50  # between two: what takes less is counted in steps
 _STEPS = 20  # between two, where work counts
-_STEP_WORK = 1e-7  # nominal seconds of a step, by router
+_STEP_WORK = 6e-8  # nominal seconds of a step, by router
+_LARGE = 0.0125  # of the value of the start: the least value of a request that is moved
 _SMOOTH = 0.3  # nodes, the cost of a pair of neighbours, one free and one not
 
 STRICT, TOLERANT, NO_LINKS = 0, 1, 2
@@ -173,8 +195,8 @@ class Annealer:
     """
 
     def __init__(self, problem: PlacementProblem, deadline: float = math.inf) -> None:
-        self.problem = problem
-        self.forms: Forms = forms_of(problem, deadline)
+        self.problem, self.deadline = problem, deadline
+        self._forms: Forms | None = None
         requests = problem.requests
         self._values = np.array([r.value for r in requests], dtype=np.int64)
         self._kinds = np.array(
@@ -208,7 +230,14 @@ class Annealer:
             Whether to end before that.
         """
         compile_late("placement.annealing")
-        view, forms = self.problem.view, self.forms
+        before = int(self._values[[c.request_idx for c in start]].sum())
+        large = self._values >= _LARGE * before
+        if self._values[large].sum() < before:
+            large[:] = True
+        if self._forms is None:
+            self._forms = forms_of(self.problem, large, self.deadline)
+            self.problem.forget_reaches()
+        view, forms = self.problem.view, self._forms
         torus = view.turned
         num = len(self.problem.requests)
         form_of = np.full(num, -1, dtype=np.int64)
@@ -223,7 +252,7 @@ class Annealer:
             origin_of[candidate.request_idx] = torus.router(view.coords(candidate.prism.origin))
         best_form, best_origin = form_of.copy(), origin_of.copy()
         step_form, step_origin = form_of.copy(), origin_of.copy()
-        best = int(self._values[form_of >= 0].sum())
+        known = np.array([before, -1])
         rng = np.array([(seed + 1) * 0x9E3779B97F4A7C15 % (1 << 64)], dtype=np.uint64)
         free = view.per_router(~self.problem.state.occupied).ravel().astype(np.uint8)
         began = budget.now()
@@ -231,19 +260,19 @@ class Annealer:
         steps = _STEPS if budget.counts_work else 1
         while len(forms.extents) and (now := budget.now()) < until and not is_over():
             heat = temperature * (until - now) / span
-            value = anneal(
+            best = known[0]
+            anneal(
                 np.array(torus.shape), np.array(torus.strides), np.array(torus.wrap),
-                forms.first, extents, forms.waste, passing, self._kinds, self._values,
-                forms.volumes, free,
-                form_of, origin_of, step_form, step_origin, steps, heat, _SMOOTH, rng,
+                forms.first, extents, forms.begins, forms.places, forms.waste, passing,
+                self._kinds, self._values, forms.volumes, large.view(np.uint8), free,
+                form_of, origin_of, known, step_form, step_origin, steps, heat, _SMOOTH, rng,
             )  # fmt: skip
             if budget.counts_work:
                 budget.spend(_STEP_WORK * steps * torus.num_routers)
             else:
                 pace = _LOOK * steps / max(1e-9, budget.now() - now)
                 steps = max(1, min(_MOST_STEPS, 2 * steps, int(pace)))
-            if value > best:
-                best = value
+            if known[0] > best:
                 best_form, best_origin = step_form.copy(), step_origin.copy()
 
         def prism(origin: int, extents: IntArray) -> Prism:

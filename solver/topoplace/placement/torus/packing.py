@@ -493,9 +493,7 @@ class TorusPacking(PackingProblem):
 
     def heuristic(self, budget: Budget) -> Annealer:
         """Return the annealing over refills."""
-        annealer = Annealer(self.placement, budget.deadline)
-        self.placement.forget_reaches()
-        return annealer
+        return Annealer(self.placement, budget.deadline)
 
 
 def boxes_of(candidates: Sequence[Candidate], num_dims: int) -> tuple[IntArray, IntArray]:

@@ -98,6 +98,49 @@ def fill(shape, strides, wraps, origin, extents, value, free, run):
 
 
 @kernel()
+def lines_of(shape, strides, extents, steps, ahead):
+    """List the lines of a prism along its last dimension, the one opposite the origin first.
+
+    Writes how far each is from the origin, by dimension and in router numbers without wraps;
+    returns how many there are.
+    """
+    dims = shape.shape[0]
+    num = 1
+    for d in range(dims - 1):
+        num *= extents[d]
+    for k in range(num):
+        rest = k - 1 if k else num - 1
+        ahead[k] = 0
+        for d in range(dims - 2, -1, -1):
+            steps[k, d] = rest % extents[d]
+            ahead[k] += steps[k, d] * strides[d]
+            rest //= extents[d]
+    return num
+
+
+@kernel(inline="always")
+def are_free(shape, strides, coords, num, steps, ahead, depth, r, run):
+    """Return whether the lines of a prism with an origin hold free routers only."""
+    if run[r] < depth:
+        return False
+    for k in range(num):
+        router = r + ahead[k]
+        for d in range(shape.shape[0] - 1):
+            if coords[r, d] + steps[k, d] >= shape[d]:
+                router -= shape[d] * strides[d]
+        if run[router] < depth:
+            return False
+    return True
+
+
+@kernel()
+def clear(mask):
+    """Take away all marks."""
+    for k in range(mask.shape[0]):
+        mask[k] = 0
+
+
+@kernel()
 def any_set(mask):
     """Return whether a mask, whose size is a multiple of 8, has a mark."""
     words = mask.view(np.uint64)
