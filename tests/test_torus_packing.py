@@ -374,5 +374,5 @@ def test_oracles_and_annealing_have_one_table_of_what_is_free(
     for other in (problem.only(some), problem.unified([tuple(some)])):
         assert isinstance(other, TorusPacking)
         assert other._scan.groups
-    Annealer(problem.placement)
+    Annealer(problem.placement).run([], Budget(None), 0.01, 5.0, 0)
     assert len(made) == few

@@ -241,7 +241,7 @@ def anneal(
     run = np.zeros(size, np.uint16)
     mask = np.zeros((size + 7) // 8 * 8, np.uint8)
     other = np.zeros_like(mask)
-    found = np.zeros(places.shape[0], np.int64)
+    found = np.zeros(size, np.int64)
     scratch = np.zeros((3, dims), np.int64)
     steps_to, ahead = np.zeros((size, dims), np.int32), np.zeros(size, np.int32)
     coords = np.zeros((size, dims), np.int32)

@@ -39,7 +39,7 @@ class Forms:
     ----------
     extents, passing
         Per form, and whether it passes through a ring it does not span.
-    places
+    begins, places
         The origins of form f next to the running jobs: from `begins[f]` to `begins[f+1] - 1`.
     waste
         Per place, the usable nodes left idle in it, at most 255.
@@ -191,7 +191,7 @@ class Annealer:
 
     A refill looks at every form of a request and every place that holds it, and takes the one
     that leaves fewest nodes idle in it and fewest free routers at its faces, with weights drawn
-    again for each refill.
+    again for each refill. Forms are made by the first run.
     """
 
     def __init__(self, problem: PlacementProblem, deadline: float = math.inf) -> None:
