@@ -228,23 +228,27 @@ def build_hierarchy(
 ) -> Hierarchy:
     """Return the hierarchy of hosts: name, names of the domains it is in (top first), capacities.
 
-    Domains are numbered in the order in which hosts name them.
+    Domains are numbered in the order in which hosts name them. No two hosts have the same name.
     """
-    numbers: list[dict[tuple[str, ...], int]] = [{} for _ in levels]
-    *above, last = numbers
-    found: list[list[int]] = []
+    numbers: list[dict[tuple[str, ...], int]] = [{} for _ in levels[:-1]]
+    above: list[list[int]] = []
+    sizes: list[int] = []
+    paths: list[str] = []
     for domains, group in itertools.groupby(hosts, key=operator.itemgetter(1)):
         path = tuple(domains)
-        own = [known.setdefault(path[:k], len(known)) for k, known in enumerate(above, start=1)]
-        found += ([*own, last.setdefault((*path, name), len(last))] for name, _, _ in group)
-    domain_of = np.array(found, dtype=np.int64).reshape(-1, len(levels)).T.copy()
+        above.append([of.setdefault(path[:k], len(of)) for k, of in enumerate(numbers, start=1)])
+        names = ["/".join([*path, name]) for name, _, _ in group]
+        sizes.append(len(names))
+        paths += names
+    domain_of = np.array(above, dtype=np.int64).reshape(len(above), len(numbers)).T
+    of_hosts = np.arange(len(hosts), dtype=np.int64)
     return Hierarchy(
         tuple(levels),
         tuple(name for name, _, _ in hosts),
         tuple(resources),
         np.array([own for _, _, own in hosts], dtype=np.int64).reshape(-1, len(resources)),
-        tuple(tuple("/".join(path) for path in known) for known in numbers),
-        domain_of,
+        (*(tuple("/".join(path) for path in of) for of in numbers), tuple(paths)),
+        np.vstack([np.repeat(domain_of, np.array(sizes, dtype=np.int64), axis=1), of_hosts]),
         tuple(sorted(block_sizes)),
         fabrics,
     )

@@ -398,7 +398,6 @@ class _Walk:
         self._together = -2 if level is None else level
         self.instance: Instance = table.instance
         self.prices, self.factors, self.covers = prices, factors, covers
-        self._price: list[int] = prices.tolist()
         self._indices: dict[tuple[int, ...], IntArray] = {}
         # of this level and those above, tables depend on the least load
         self._evened = max((p.balance for p in self.parts if p.balance is not None), default=-2)
@@ -602,7 +601,7 @@ class _Walk:
             if part.balance == domain.level:
                 table[(own > 0) & (own < least)] = NEVER
         self._in_groups(domain.level, units, table)
-        apart = sum(self._price[row] for row in apart_rows(self.table, self.asked, domain))
+        apart = sum(int(self.prices[row]) for row in apart_rows(self.table, self.asked, domain))
         if apart:
             table[units.any(axis=0)] += apart
         if look.cuts and (self.asked.alone is None or domain.level < self.asked.alone):
