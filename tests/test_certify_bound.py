@@ -113,6 +113,38 @@ def test_the_sweep_finds_what_the_shapes_tried_one_by_one_do(
     assert far_apart > num // 10
 
 
+def test_leaves_looked_at_together_gain_what_each_gains_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With prices, factors and covers of their own, and links for which single requests pay."""
+    own_links = several = 0
+    for seed in range(30):
+        rng = random.Random(f"together-{seed}")
+        instance = read_instance(random_snapshot(rng, max_routers=40), MODES[seed % 3])
+        oracle, routers = TorusOracle(instance), range(instance.torus.num_routers)
+        covers = [ANYWHERE, ANYWHERE]
+        for inside in (0, 1, 2):
+            named = rng.sample(routers, min(len(routers), inside + 2))
+            covers.append(Covers(frozenset(named[:inside]), frozenset(named[inside:])))
+        level_idx = rng.choice((0, 1, 2))
+        asked = [
+            (
+                random_prices(rng, oracle, level_idx),
+                {q: rng.choice(covers) for q in range(len(oracle.requests)) if rng.random() < 0.9},
+            )
+            for _ in range(6)
+        ]
+        shapes = TorusOracle(with_all_shapes(instance))
+        alone = [shapes.best(*one) for one in asked]
+        for room in (1, 3 * len(routers), 1 << 17):
+            monkeypatch.setattr(torus_oracle, "_ROOM", room)
+            assert oracle.best_of_several(asked) == alone, (seed, room)
+        own_links += any(name.startswith("links of") for name in oracle.rows)
+        several += sum(gain is not None for one in alone for gain in one.values())
+    assert own_links > 2
+    assert several > 100
+
+
 @pytest.mark.parametrize("shape", [(5, 6), (9, 10), (2, 9, 10)])
 def test_no_extent_is_left_out_of_the_parts_of_a_sweep(
     monkeypatch: pytest.MonkeyPatch, shape: tuple[int, ...]

@@ -5,13 +5,15 @@ Requests use rows of limited capacity; the oracle of a topology says which candi
 
 from __future__ import annotations
 
+import itertools
 import re
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -50,6 +52,9 @@ twice), so its sums stay below 2^60.
 
 LARGEST_SUM = 1 << 24
 """Largest sum of all values for which level 1 is rounded to a sum of values."""
+
+_AT_ONCE, _PRICES = 32, 1 << 22
+"""Leaves that an oracle looks at together, and prices of these, at most."""
 
 _RUN = re.compile(r"([0-9]{1,30})(?:\*([1-9][0-9]{0,8}))?")
 
@@ -144,6 +149,16 @@ class CheckingOracle(Protocol):
         less that of amounts times prices. The candidate obeys the covers in `wanted` of its
         request.
         """
+
+
+@runtime_checkable
+class AtSeveral(Protocol):
+    """An oracle to which several leaves are less work together than one by one."""
+
+    def best_of_several(
+        self, asked: Sequence[tuple[Prices, Mapping[int, Covers]]]
+    ) -> Sequence[Mapping[int, int | None]]:
+        """Return what `CheckingOracle.best` does of each."""
 
 
 @dataclass(frozen=True)
@@ -403,21 +418,42 @@ class _Scope:
 _Child = tuple[CertificateNode, _Scope]
 
 
+@contextmanager
+def _naming(scope: _Scope) -> Iterator[None]:
+    """Say in refusals at which leaf they are."""
+    try:
+        yield
+    except RefusedError as error:
+        raise RefusedError(f"{error}{scope.where}") from None
+
+
 class _Priced:
-    """A leaf's prices, and the best candidates at them as far as they were asked for."""
+    """A leaf's prices, and what requests gain at most where they may go, once it is known."""
 
     def __init__(self, oracle: CheckingOracle, leaf: Leaf, level_idx: int) -> None:
-        self._oracle = oracle
         self.prices = read_prices(oracle, leaf, level_idx)
-        self._best: dict[tuple[int, Covers], int | None] = {}
+        self.best: dict[tuple[int, Covers], int | None] = {}
+        self._asked: set[tuple[int, Covers]] = set()
 
-    def best(self, places: Mapping[int, Covers]) -> dict[int, int | None]:
-        """Return the most that requests gain where they may go."""
-        new = {q: covers for q, covers in places.items() if (q, covers) not in self._best}
-        if new:
-            found = self._oracle.best(self.prices, new)
-            self._best |= {(q, covers): found[q] for q, covers in new.items()}
-        return {q: self._best[q, covers] for q, covers in places.items()}
+    def not_asked(self, places: Mapping[int, Covers]) -> dict[int, Covers]:
+        """Return the places that nobody asked for before; each of them is returned once."""
+        new = {q: covers for q, covers in places.items() if (q, covers) not in self._asked}
+        self._asked.update(new.items())
+        return new
+
+
+@dataclass(frozen=True)
+class _AtLeaf:
+    """A leaf on the way through a tree: its prices times `times / over`, and what is fixed there.
+
+    `new` are the places to be looked at that no leaf before has asked for at these prices.
+    """
+
+    leaf: _Priced
+    scope: _Scope
+    new: Mapping[int, Covers]
+    times: int = 1
+    over: int = 1
 
 
 class _Walk:
@@ -438,25 +474,36 @@ class _Walk:
     def bound(self, root: CertificateNode) -> Proven | None:
         """Return the largest bound of a leaf, None if all leaves are empty."""
         best: Proven | None = None
+        num_rows = sum(map(len, self._oracle.rows.values()))
+        leaves, at_once = self._leaves(root), max(1, min(_AT_ONCE, _PRICES // max(1, num_rows)))
+        while some := [*itertools.islice(leaves, at_once)]:
+            self._look(some)
+            for at in some:
+                bound = self._bound(at)
+                if bound is not None and (best is None or bound > best.value):
+                    best = Proven(bound, at.scope.where)
+        return best
+
+    def _leaves(self, root: CertificateNode) -> Iterator[_AtLeaf]:
+        """Go through a tree, and yield its leaves."""
         todo: list[_Child] = [(root, _Scope())]
         while todo:
             node, scope = todo.pop()
-            try:
+            with _naming(scope):
                 if isinstance(node, Leaf | LeafRef):
-                    bound = self._leaf(node, scope)
-                    if bound is not None and (best is None or bound > best.value):
-                        best = Proven(bound, scope.where)
-                    continue
-                if node.request not in self._numbers:
-                    raise RefusedError(f"a branch on {node.request}, which is no request")
-                q = self._numbers[node.request]
-                if isinstance(node, StartBranch):
-                    todo += self._starting(node, q, scope)
+                    found = self._at(node, scope)
                 else:
-                    todo += self._covering(node, q, scope)
-            except RefusedError as error:
-                raise RefusedError(f"{error}{scope.where}") from None
-        return best
+                    todo += self._sides(node, scope)
+                    continue
+            yield found
+
+    def _sides(self, node: StartBranch | CoverBranch, scope: _Scope) -> Iterator[_Child]:
+        if node.request not in self._numbers:
+            raise RefusedError(f"a branch on {node.request}, which is no request")
+        q = self._numbers[node.request]
+        if isinstance(node, StartBranch):
+            return self._starting(node, q, scope)
+        return self._covering(node, q, scope)
 
     def _starting(self, node: StartBranch, q: int, scope: _Scope) -> Iterator[_Child]:
         if q in scope.named:
@@ -500,20 +547,41 @@ class _Walk:
             path = (*scope.path, f"{node.request} {'on' if inside else 'off'} {node.row}")
             yield child, replace(scope, places=places, path=path)
 
-    def _leaf(self, node: Leaf | LeafRef, scope: _Scope) -> int | None:
-        """Return the bound of a leaf, or of one with its prices multiplied by ``times / over``."""
-        times = over = 1
-        everywhere = {q: scope.places.get(q, ANYWHERE) for q in range(len(self._requests))}
-        places = {q: covers for q, covers in everywhere.items() if scope.starts.get(q, True)}
+    def _at(self, node: Leaf | LeafRef, scope: _Scope) -> _AtLeaf:
+        """Return a leaf with its prices; refuse one that is none."""
         if isinstance(node, Leaf):
             leaf = _Priced(self._oracle, node, len(self._earlier))
-        else:
-            if node.leaf >= len(self._shared):
-                raise RefusedError(f"there is no shared leaf {node.leaf}")
-            leaf, times, over = self._shared[node.leaf], node.times, node.over
-            if self._earlier and (times, over) != (1, 1):
-                raise RefusedError("a multiple of a shared leaf on a later level")
-            leaf.best(everywhere)  # all at once, as others will be asked for
+            return _AtLeaf(leaf, scope, leaf.not_asked(self._places(scope)))
+        if node.leaf >= len(self._shared):
+            raise RefusedError(f"there is no shared leaf {node.leaf}")
+        if self._earlier and (node.times, node.over) != (1, 1):
+            raise RefusedError("a multiple of a shared leaf on a later level")
+        leaf = self._shared[node.leaf]
+        everywhere = {q: scope.places.get(q, ANYWHERE) for q in range(len(self._requests))}
+        new = leaf.not_asked(everywhere)  # all at once, as others will be asked for
+        return _AtLeaf(leaf, scope, new, node.times, node.over)
+
+    def _places(self, scope: _Scope) -> dict[int, Covers]:
+        """Return where the requests may be that may start."""
+        requests = range(len(self._requests))
+        return {q: scope.places.get(q, ANYWHERE) for q in requests if scope.starts.get(q, True)}
+
+    def _look(self, leaves: Sequence[_AtLeaf]) -> None:
+        """Have the oracle look at what is new at some leaves."""
+        new = [at for at in leaves if at.new]
+        if isinstance(self._oracle, AtSeveral):
+            each = self._oracle.best_of_several([(at.leaf.prices, at.new) for at in new])
+            for at, found in zip(new, each, strict=True):
+                at.leaf.best |= {(q, covers): found[q] for q, covers in at.new.items()}
+            return
+        for at in new:
+            with _naming(at.scope):
+                found = self._oracle.best(at.leaf.prices, at.new)
+            at.leaf.best |= {(q, covers): found[q] for q, covers in at.new.items()}
+
+    def _bound(self, at: _AtLeaf) -> int | None:
+        """Return the bound of a leaf."""
+        leaf, scope, times, over = at.leaf, at.scope, at.times, at.over
         # On the first level a candidate's value is the request's: its cheapest candidate is the
         # best at every multiple.
         *multipliers, scale = leaf.prices.factors
@@ -521,9 +589,11 @@ class _Walk:
         side = times * leaf.prices.total
         for m, v in zip(multipliers, self._earlier, strict=True):
             if v is None and m:
-                raise RefusedError("a multiplier of a level of which nothing is required")
+                reason = "a multiplier of a level of which nothing is required"
+                raise RefusedError(f"{reason}{scope.where}")
             side -= m * (v or 0)
-        for q, best in leaf.best(places).items():
+        for place in self._places(scope).items():
+            q, best = place[0], leaf.best[place]
             if best is not None:
                 gain = times * best + (over - times) * scale * self._requests[q].value
                 side += gain if q in scope.starts else max(0, gain)

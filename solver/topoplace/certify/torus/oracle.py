@@ -4,7 +4,8 @@ For every footprint (extents in all dimensions except the longest) the sums over
 kept for all origins at once; then all depths along the longest are gone through. Requests that
 differ only in the number of nodes and their value are one group: a candidate's gain is the same for
 all of them up to a constant, and a request needs the largest gain among candidates that hold enough
-nodes.
+nodes. A group has a gain for every leaf of a certificate, and for every request that pays for links
+of its own: which prisms there are, and how many nodes they hold, is found once for all of these.
 
 Links and faces of dimension d are products like the routers of a prism, with another factor in
 dimension d only, so they are carried along with the routers and join them once d is done.
@@ -13,6 +14,7 @@ dimension d only, so they are carried along with the routers and join them once 
 from __future__ import annotations
 
 import itertools
+import operator
 import os
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -48,6 +50,9 @@ _FEW = 2
 
 _THREADS, _LARGE = 4, 10_000
 """Threads of a sweep at most, and routers from which on they save time."""
+
+_ROOM = 1 << 17
+"""Gains of routers that a sweep has at most."""
 
 BLOCK = 1 << 33
 """Above the nodes of any machine, so that one blocked router makes every count negative."""
@@ -123,42 +128,79 @@ class TorusOracle:
         return self.costs.get(request.id, nothing)
 
     def best(self, prices: Prices, wanted: Mapping[int, Covers]) -> dict[int, int | None]:
-        """Return what the best prisms gain.
+        """Return what the best prisms gain."""
+        return self.best_of_several([(prices, wanted)])[0]
 
-        Sweeps go over all prisms, one sweep for each set of routers to be covered; requests with a
-        geometry have few shapes, which are gone through one by one. A request that has all its
-        nodes of one of several kinds gains what it gains most with one of these alone.
+    def best_of_several(
+        self, asked: Sequence[tuple[Prices, Mapping[int, Covers]]]
+    ) -> list[dict[int, int | None]]:
+        """Return what the best prisms gain at each of several leaves.
+
+        Sweeps go over all prisms, for each set of routers to be covered; requests with a geometry
+        have few shapes, which are gone through one by one. A request that has all its nodes of one
+        of several kinds gains what it gains most with one of these alone.
         """
         if self._in_ways is not None:
             owners, inner = self._in_ways
-            asked = {k: wanted[q] for k, q in enumerate(owners) if q in wanted}
-            most: dict[int, int | None] = dict.fromkeys(wanted)
-            for k, gain in inner.best(prices, asked).items():
-                best = most[owners[k]]
-                most[owners[k]] = (
-                    best if gain is None else max(gain, gain if best is None else best)
-                )
-            return most
-        prices = replace(prices, factors=(*prices.factors, 0, 0)[:3])
-        found: dict[int, int] = {}
-        together: dict[frozenset[int], dict[tuple[object, ...], list[int]]] = {}
-        for q, covers in wanted.items():
-            request = self.requests[q]
-            if request.geometries:
-                group = self._group([q], prices, covers.outside)
-                found[q] = self._best_of_shapes(request, group, covers.inside, prices.factors)
-            else:
-                payer = q if f"links of {request.id}" in prices.rows else None
+            each = [
+                (prices, {k: wanted[q] for k, q in enumerate(owners) if q in wanted})
+                for prices, wanted in asked
+            ]
+            found = inner.best_of_several(each)
+            return [
+                {q: _most(g for k, g in own.items() if owners[k] == q) for q in wanted}
+                for own, (_, wanted) in zip(found, asked, strict=True)
+            ]
+        gains: list[dict[int, int]] = [{} for _ in asked]
+        leaves = [replace(p, factors=(*p.factors, 0, 0)[:3]) for p, _ in asked]
+        swept: dict[frozenset[int], dict[_Kind, dict[tuple[int, int | None], list[int]]]] = {}
+        for at, (leaf, (_, wanted)) in enumerate(zip(leaves, asked, strict=True)):
+            for q, covers in wanted.items():
+                request = self.requests[q]
+                if request.geometries:
+                    group = self._group([(leaf, [q])], covers.outside)
+                    gain = self._best_of_shapes(request, group, covers.inside, leaf.factors)
+                    gains[at][q] = gain
+                    continue
+                payer = q if f"links of {request.id}" in leaf.rows else None
                 alike = None if self.costs is None else id(self.costs.get(request.id))
-                kind = (covers.outside, *request.kind, payer, alike)
-                together.setdefault(covers.inside, {}).setdefault(kind, []).append(q)
-        for inside, kinds in together.items():
-            groups = [self._group(own, prices, wanted[own[0]].outside) for own in kinds.values()]
-            reaches = Sweep(self.instance, groups, inside, prices.factors).run()
-            for own, group, reach in zip(kinds.values(), groups, reaches, strict=True):
+                kind = covers.outside, (*request.kind, alike)
+                of_kind = swept.setdefault(covers.inside, {}).setdefault(kind, {})
+                of_kind.setdefault((at, payer), []).append(q)
+        most = max(1, _ROOM // self.coverable)
+        for inside, kinds in swept.items():
+            rows = [
+                (kind, at, own) for kind, some in kinds.items() for (at, _), own in some.items()
+            ]
+            for start in range(0, len(rows), most):
+                self._sweep(inside, rows[start : start + most], leaves, gains)
+        return [
+            {q: self._gain(q, gain, leaf.factors) for q, gain in own.items()}
+            for own, leaf in zip(gains, leaves, strict=True)
+        ]
+
+    def _sweep(
+        self,
+        inside: frozenset[int],
+        rows: Sequence[tuple[_Kind, int, list[int]]],
+        leaves: Sequence[Prices],
+        gains: Sequence[dict[int, int]],
+    ) -> None:
+        """Find the largest gains of prisms that cover some routers.
+
+        Rows have requests of a kind at a leaf that pay for the same links; those of one kind
+        follow each other.
+        """
+        kinds = [(k, [*own]) for k, own in itertools.groupby(rows, key=operator.itemgetter(0))]
+        groups = [
+            self._group([(leaves[at], own) for _, at, own in some], outside)
+            for (outside, _), some in kinds
+        ]
+        reaches = Sweep(self.instance, groups, inside).run()
+        for (_, some), group, reach in zip(kinds, groups, reaches, strict=True):
+            for (_, at, own), most in zip(some, reach, strict=True):
                 places = np.searchsorted(group.needs, [self.requests[q].nodes for q in own])
-                found |= dict(zip(own, reach[places].tolist(), strict=True))
-        return {q: self._gain(q, gain, prices.factors) for q, gain in found.items()}
+                gains[at] |= dict(zip(own, most[places].tolist(), strict=True))
 
     @cached_property
     def _in_ways(self) -> tuple[list[int], TorusOracle] | None:
@@ -184,8 +226,7 @@ class TorusOracle:
             owners, inner = self._in_ways
             kinds = (k for k, owner in enumerate(owners) if owner == q)
             usable = self.instance.open_to(self.requests[q])
-            each = (inner._charged(prices, k, covers, charges, usable) for k in kinds)
-            return max((gain for gain in each if gain is not None), default=None)
+            return _most(inner._charged(prices, k, covers, charges, usable) for k in kinds)
         usable = self.instance.open_to(self.requests[q])
         return self._charged(prices, q, covers, charges, usable)
 
@@ -201,7 +242,7 @@ class TorusOracle:
 
         `usable` are the routers that have nodes for the request with any of its kinds.
         """
-        request, group = self.requests[q], self._group([q], prices, covers.outside)
+        request, group = self.requests[q], self._group([(prices, [q])], covers.outside)
         charged = prices.factors, charges, usable
         return self._gain(
             q, self._best_of_shapes(request, group, covers.inside, *charged), prices.factors
@@ -212,22 +253,36 @@ class TorusOracle:
         request, idle = self.requests[q], factors[1] * self._idle
         return None if found == NONE else found + factors[0] * request.value + idle * request.nodes
 
-    def _group(self, own: Sequence[int], prices: Prices, outside: frozenset[int]) -> Group:
-        """Return requests of one kind as sweeps have them."""
-        first, nothing = self.requests[own[0]], np.zeros(self.instance.torus.num_links, np.int64)
+    def _group(
+        self, rows: Sequence[tuple[Prices, Sequence[int]]], outside: frozenset[int]
+    ) -> Group:
+        """Return requests of one kind as sweeps have them, by prices and who pays for links."""
+        first = self.requests[rows[0][1][0]]
         usable = self.instance.usable_counts[first.class_idx]
-        per_node = prices.factors[1] * self._idle
-        paid = [row for family, row in prices.rows.items() if first.pays(family)]
+        free = np.zeros_like(usable)
+        gains, link_gains = [], []
+        for prices, own in rows:
+            per_node = prices.factors[1] * self._idle
+            gains.append(-prices.rows.get("routers", free) - per_node * usable)
+            total = np.zeros(self.instance.torus.num_links, dtype=np.int64)
+            for family, price in prices.rows.items():
+                if self.requests[own[0]].pays(family):
+                    total -= price
+            link_gains.append(total)
+        factors = np.array([prices.factors for prices, _ in rows], dtype=np.int64)
         blocked = ~self.instance.allowed(first)
         blocked[sorted(outside)] = True
+        nodes = [self.requests[q].nodes for _, own in rows for q in own]
         return Group(
-            -prices.rows.get("routers", np.zeros_like(usable)) - per_node * usable,
+            np.array(gains),
             usable - BLOCK * blocked.astype(np.int64),
-            -np.sum([nothing, *paid], axis=0),
+            np.array(link_gains),
             -BLOCK * self.instance.closed(first.sharing).astype(np.int64),
-            np.unique(np.array([self.requests[q].nodes for q in own], dtype=np.int64)),
+            np.unique(np.array(nodes, dtype=np.int64)),
             self._table_of(first),
             first.near,
+            factors[:, 1],
+            factors[:, 2],
         )
 
     def _best_of_shapes(
@@ -255,7 +310,7 @@ class TorusOracle:
             worth = box.score
             if group.costs is not None:
                 worth = -int(group.costs[tuple(e - 1 for e in extents)])
-            found = to_shape * worth + box.sums(group.gains) + box.links(group.link_gains)
+            found = box.sums(group.gains[0]) + box.links(group.link_gains[0]) + to_shape * worth
             if to_boundary:
                 found -= to_boundary * box.faces(self.instance.free)
             for place, charge in charges.items():
@@ -284,14 +339,35 @@ class TorusOracle:
         found[(box.sums(usable) == len(place)) & (box.sums(own) == len(place))] -= charge
 
 
+_Kind = tuple[frozenset[int], Hashable]
+"""What requests have in common that have the same prisms, but for the nodes that these hold: the
+routers that they may not have, and the rest."""
+
+
+def _most(gains: Iterable[int | None]) -> int | None:
+    """Return the largest gain, None if there is none."""
+    return max((gain for gain in gains if gain is not None), default=None)
+
+
 @dataclass(frozen=True)
 class Group:
-    """Requests of one class, region and kind of communication, with the same link prices.
+    """Requests of one class, region and kind of communication.
 
-    What routers and links add to the gain of a prism, and to the nodes it has for them: `BLOCK`
-    less than none where it may not be. `needs` are their node counts, ascending, each once; `costs`
-    what they cost by extents, None where shapes count; `near` how many of which routers they have
-    in a prism or next to it.
+    Attributes
+    ----------
+    gains, link_gains
+        What routers and links add to the gain of a prism, row by row: rows differ in their leaf, or
+        in who pays for links.
+    counts, link_counts
+        What they add to the nodes that it has: `BLOCK` less than none where it may not be.
+    needs
+        How many nodes requests need, ascending, each once.
+    costs
+        What they cost by extents, None where shapes count.
+    near
+        How many of which routers they have in a prism or next to it.
+    to_shape, to_boundary
+        By row the factors of a prism's shape or cost, and of its boundary.
     """
 
     gains: IntArray
@@ -301,38 +377,43 @@ class Group:
     needs: IntArray
     costs: IntArray | None
     near: tuple[int, frozenset[int]] | None
+    to_shape: IntArray
+    to_boundary: IntArray
 
 
 class Best:
-    """For every need, ascending, the largest gain so far of candidates that hold that many nodes.
+    """For every row and need, the largest gain so far of candidates that hold that many nodes.
 
-    The gains are `reach`, which falls with the need.
+    Needs ascend. The gains are `reach`, which falls with the need.
     """
 
-    def __init__(self, needs: IntArray) -> None:
+    def __init__(self, needs: IntArray, num_rows: int) -> None:
         self.needs = needs
-        self.reach = np.full(len(needs), NONE, dtype=np.int64)
+        self.reach = np.full((num_rows, len(needs)), NONE, dtype=np.int64)
 
-    def hopeless(self, most: int, gain_limit: int, per_node: int) -> bool:
-        """Tell whether no candidate of at most `most` nodes can improve anything.
+    def hopeful(self, most: int, gain_limits: IntArray, per_node: IntArray) -> IntArray:
+        """Return the rows in which a candidate of at most `most` nodes may improve something.
 
-        A candidate of c nodes gains at most ``gain_limit - per_node * c``.
+        One of c nodes gains at most ``gain_limits - per_node * c``.
         """
         top = int(np.searchsorted(self.needs, most, side="right"))
-        limits = gain_limit - per_node * self.needs[:top]
-        return bool((limits <= self.reach[:top]).all())
+        limits = gain_limits[:, None] - per_node[:, None] * self.needs[:top]
+        return np.flatnonzero((limits > self.reach[:, :top]).any(axis=1))
 
-    def record(self, counts: IntArray, gains: IntArray, const: int) -> None:
-        """Take in candidates, some with enough nodes; a count below the smallest need is none."""
+    def record(self, rows: IntArray, counts: IntArray, gains: IntArray, consts: IntArray) -> None:
+        """Take in candidates, some with enough nodes; a count below the smallest need is none.
+
+        `gains` are by row and candidate, without `consts`, those of a row.
+        """
         top = int(np.searchsorted(self.needs, counts.max(), side="right"))
         # `reach` falls with the need, so what does not beat its last relevant entry is idle.
-        floor = int(self.reach[top - 1])
-        if int(gains.max()) + const <= floor:
-            return
-        chosen = np.flatnonzero((gains > floor - const) & (counts >= self.needs[0]))
-        buckets = np.searchsorted(self.needs, counts[chosen], side="right") - 1
-        np.maximum.at(self.reach, buckets, gains[chosen] + const)
-        self.reach[:] = np.maximum.accumulate(self.reach[::-1])[::-1]
+        floors = self.reach[rows, top - 1] - consts
+        for k in np.flatnonzero(gains.max(axis=1) > floors).tolist():
+            reach, own = self.reach[rows[k]], gains[k]
+            chosen = np.flatnonzero((own > floors[k]) & (counts >= self.needs[0]))
+            buckets = np.searchsorted(self.needs, counts[chosen], side="right") - 1
+            np.maximum.at(reach, buckets, own[chosen] + consts[k])
+            reach[:] = np.maximum.accumulate(reach[::-1])[::-1]
 
 
 class Sweep:
@@ -340,21 +421,15 @@ class Sweep:
 
     Its sums over footprints are arrays ``(channel, last, place, dimension k, k + 1, ...)``; a place
     is where a footprint begins in the dimensions before k, and left out if all that stands there is
-    blocked. The first channels are the gains of all groups, then come their counts, then free
-    routers if the boundary counts. Those of groups with routers near them follow: by group how many
-    are in a prism or next to it, and how many are in it. Links of the dimensions to come follow,
-    the next one's last, as gains and counts of all groups; a dimension whose links matter to nobody
-    has none. Dimensions are taken from the shortest to the longest: that makes the fewest
-    footprints, and the fewest sums on the way to them.
+    blocked. The first channels are the gains of all groups, row by row, then come the groups'
+    counts, then free routers if the boundary counts. Those of groups with routers near them follow:
+    by group how many are in a prism or next to it, and how many are in it. Links of the dimensions
+    to come follow, the next one's last, as gains and counts of all groups; a dimension whose links
+    matter to nobody has none. Dimensions are taken from the shortest to the longest: that makes the
+    fewest footprints, and the fewest sums on the way to them.
     """
 
-    def __init__(
-        self,
-        instance: Instance,
-        groups: list[Group],
-        inside: frozenset[int],
-        factors: tuple[int, ...],
-    ) -> None:
+    def __init__(self, instance: Instance, groups: Sequence[Group], inside: frozenset[int]) -> None:
         self._instance, self._torus = instance, instance.torus
         self._tables = ShapeTables(instance)
         self._order = sorted(range(self._torus.num_dims), key=lambda d: (self._torus.shape[d], d))
@@ -362,26 +437,30 @@ class Sweep:
         self._split = long.index(True) if any(long) else 0  # the parts differ in this extent
         self._groups, self._inside = groups, inside
         self._near = {g: own.near for g, own in enumerate(groups) if own.near is not None}
-        _, self._to_shape, self._to_boundary = factors
-        by_shape = all(group.costs is None for group in groups)
-        self._per_node = self._to_shape * instance.snapshot.weights.idle * by_shape
+        ends = [0, *itertools.accumulate(len(group.gains) for group in groups)]
+        self._rows = [slice(*both) for both in itertools.pairwise(ends)]
+        self._num_rows = ends[-1]
+        self._paying = self._num_rows + len(groups)
+        self._to_boundary = np.concatenate([group.to_boundary for group in groups])
+        self._bounded = bool(self._to_boundary.any())
         # Prices only grow with the prism; without shape and boundary terms so does the loss.
-        self._minimal = not self._to_shape and not self._to_boundary
+        self._minimal = not self._bounded and not any(group.to_shape.any() for group in groups)
         self._best: list[Best] = []  # of a part
         self._mine = range(1)
         self._covering = [
             [self._origins_that_cover(dim, e) for e in range(n + 1) if inside]
             for dim, n in enumerate(self._torus.shape)
         ]
-        links = [*(g.link_gains for g in groups), *(g.link_counts for g in groups)]
-        self._links = np.stack(links).reshape(len(links), self._torus.num_dims, -1)
+        links = [*(g.link_gains for g in groups), np.stack([g.link_counts for g in groups])]
+        self._links = np.concatenate(links).reshape(self._paying, self._torus.num_dims, -1)
         self._has_links = np.asarray(self._links.any(axis=(0, 2))).tolist()
 
     def run(self) -> list[IntArray]:
-        """Return per group the largest gain for each of its needs (`NONE`: none)."""
-        own = [*(g.gains for g in self._groups), *(g.counts for g in self._groups)]
-        if self._to_boundary:
-            own.append(-self._to_boundary * self._instance.free.astype(np.int64))
+        """Return per group the largest gain by row and need (`NONE`: none)."""
+        own = [row for group in self._groups for row in group.gains]
+        own += [group.counts for group in self._groups]
+        if self._bounded:
+            own.append(self._instance.free.astype(np.int64))
         for near in self._near.values():
             own += 2 * [of_routers(self._torus, near[1])]
         links = [self._links[:, d] for d in self._order[::-1] if self._has_links[d]]
@@ -399,12 +478,13 @@ class Sweep:
     @property
     def _first_near(self) -> int:
         """The first channel of routers near."""
-        return 2 * len(self._groups) + bool(self._to_boundary)
+        return self._paying + self._bounded
 
     def _part(self, rows: IntArray, mine: range) -> list[IntArray]:
         """Return what `run` does, of prisms with some extents in one dimension alone."""
         part = copy(self)
-        part._mine, part._best = mine, [Best(group.needs) for group in self._groups]
+        part._mine = mine
+        part._best = [Best(group.needs, len(group.gains)) for group in self._groups]
         part._descend(rows, ())
         return [best.reach for best in part._best]
 
@@ -415,54 +495,67 @@ class Sweep:
         coords = np.array(sorted(self._inside), dtype=np.int64) // self._torus.strides[dim] % n
         return np.asarray(((coords[:, None] - origins) % n < extent).all(axis=0))
 
+    def _covers(self, depth: int, origins: IntArray) -> BoolArray | bool:
+        """Tell which prisms of a depth cover all that must be covered along the last dimension."""
+        return self._covering[self._order[-1]][depth][origins] if self._inside else True
+
     def _descend(self, sums: IntArray, footprint: tuple[int, ...]) -> None:
         """Go through the extents of the next dimension, from the sums over a footprint so far."""
-        axis, num = 3, len(self._groups)
+        axis, rows, paying = 3, self._num_rows, self._paying
         if len(footprint) == self._torus.num_dims - 1:
             self._search_columns(sums, footprint)
             return
         dim = self._order[len(footprint)]
         n, wraps = self._torus.shape[dim], self._torus.wrap[dim]
         prefix = prefix_sums(sums, axis, wraps)
-        rest = len(sums) - 2 * num * int(self._has_links[dim])
-        free = padded(sums[2 * num : 2 * num + 1], axis, wraps) if self._to_boundary else None
+        rest = len(sums) - paying * int(self._has_links[dim])
+        free = padded(sums[paying : paying + 1], axis, wraps) if self._bounded else None
+        pays = self._to_boundary.reshape(-1, *(1,) * (sums.ndim - 2))
         for extent in range(1, n + 1):
-            origins = num_origins(n, wraps, extent)
-            wider = windows(prefix[:rest], axis, extent, origins)
+            origins, length = num_origins(n, wraps, extent), link_length(self._torus, dim, extent)
+            counts = windows(prefix[rows:paying], axis, extent, origins)
             if self._has_links[dim]:
-                length = link_length(self._torus, dim, extent)
-                wider[: 2 * num] += windows(prefix[rest:], axis, length, origins)
-            if free is not None and extent < n:
-                wider[:num] += faces(free, axis, extent, origins)
-            own = slice(self._first_near, self._first_near + 2 * len(self._near))
-            wider[own][::2] += beside(sums[own][1::2], axis, wraps, extent, origins)
-            counts = wider[num : 2 * num]
+                counts += windows(prefix[rest + rows : rest + paying], axis, length, origins)
+            some = np.asarray((counts >= 0).any(axis=(0, 1, *range(axis + 1, sums.ndim))))
             # What blocks the thinnest prism of a footprint blocks every one that contains it.
-            if (counts < 0).all():
+            if not some.any():
                 return
             if len(footprint) == self._split and extent not in self._mine:
                 continue
-            if self._inside:
-                covering = self._covering[dim][extent]
-                if covering.any():
-                    covers = wider.compress(covering, axis)
-                    self._descend(_open_places(covers, num), (*footprint, extent))
-                continue  # a wider one may hold what must be covered the other way round a ring
-            self._descend(_open_places(wider, num), (*footprint, extent))
+            if self._inside:  # a wider one may hold what must be covered the other way round a ring
+                some &= self._covering[dim][extent]
+            places = np.flatnonzero(some)
+            if not len(places):
+                continue
+            chosen = at = None  # all places, as slices
+            if self._inside or _FEW * len(places) < some.size:
+                chosen = places
+                at = places // origins * prefix.shape[axis] + places % origins
+            wider = _grown(prefix[:rest], extent, origins, at)
+            if self._has_links[dim]:
+                wider[:paying] += _grown(prefix[rest:], length, origins, at)
+            if free is not None and extent < n:
+                wider[:rows] -= pays * _flat(faces(free, axis, extent, origins), chosen)
+            if self._near and extent < n:
+                own = slice(self._first_near, self._first_near + 2 * len(self._near))
+                next_to = beside(sums[own][1::2], axis, wraps, extent, origins)
+                wider[own][::2] += _flat(np.asarray(next_to), chosen)
+            self._descend(wider, (*footprint, extent))
 
     def _search_columns(self, sums: IntArray, footprint: tuple[int, ...]) -> None:
-        last, num = self._order[-1], len(self._groups)
+        last = self._order[-1]
         n, wraps = self._torus.shape[last], self._torus.wrap[last]
         columns = sums.reshape(len(sums), n, -1)
-        ends = padded(columns[2 * num], 0, wraps) if self._to_boundary else None
+        ends = padded(columns[self._paying], 0, wraps) if self._bounded else None
         for g, best in enumerate(self._best):
-            per_depth = int(columns[num + g].max(initial=-1))
+            per_depth = int(columns[self._num_rows + g].max(initial=-1))
             if per_depth > 0:
-                of_gains, of_counts = (self._column(columns, at) for at in (g, num + g))
-                consts = self._shape_gains(footprint, n, self._groups[g].costs)
+                of_gains = self._column(columns, self._rows[g])
+                of_counts = self._column(columns, slice(self._num_rows + g, self._num_rows + g + 1))
                 depths = range(-(-int(best.needs[0]) // per_depth), n + 1)
+                consts = self._shape_gains(footprint, n, self._groups[g])
                 near = self._near_of(columns, g)
-                self._search_column(best, depths, of_counts, of_gains, ends, consts, near)
+                self._search_column(g, best, depths, of_counts, of_gains, ends, consts, near)
 
     def _near_of(self, columns: IntArray, g: int) -> Callable[[int], BoolArray] | None:
         """Return which prisms of a depth have enough routers near them, of a group that asks."""
@@ -481,35 +574,34 @@ class Sweep:
 
         return enough
 
-    def _column(self, columns: IntArray, channel: int) -> _Column:
+    def _column(self, columns: IntArray, channels: slice) -> _Column:
         wraps, links = self._torus.wrap[self._order[-1]], None
         if self._has_links[self._order[-1]]:  # at the end, in the same order
-            links = columns[channel - 2 * len(self._groups)]
+            links = columns[-self._paying :][channels]
         return _Column(
-            prefix_sums(columns[channel], 0, wraps),
-            prefix_sums(links, 0, wraps) if links is not None and links.any() else None,
+            prefix_sums(columns[channels], 1, wraps),
+            prefix_sums(links, 1, wraps) if links is not None and links.any() else None,
         )
 
-    def _shape_gains(self, footprint: tuple[int, ...], n: int, costs: IntArray | None) -> list[int]:
-        """Return what the shapes on a footprint gain, by depth from 0 (unused) to `n`."""
-        if not self._to_shape:
-            return [0] * (n + 1)
+    def _shape_gains(self, footprint: tuple[int, ...], n: int, group: Group) -> IntArray:
+        """Return what the shapes on a footprint gain, by depth from 0 (unused) to `n`, and row."""
         extents = np.empty((n + 1, len(footprint) + 1), dtype=np.int64)
         extents[:, self._order] = np.array([(*footprint, depth) for depth in range(n + 1)])
-        if costs is not None:
-            gains: list[int] = (-self._to_shape * costs[tuple(extents.T - 1)]).tolist()
-            return gains
-        scores: list[int] = (self._to_shape * self._tables.scores(extents)).tolist()
-        return scores
+        if group.costs is not None:
+            return -group.costs[tuple(extents.T - 1)][:, None] * group.to_shape
+        if not group.to_shape.any():
+            return np.zeros((n + 1, len(group.to_shape)), dtype=np.int64)
+        return self._tables.scores(extents)[:, None] * group.to_shape
 
     def _search_column(
         self,
+        g: int,
         best: Best,
         depths: range,
         counts_of: _Column,
         gains_of: _Column,
         ends: IntArray | None,
-        consts: list[int],
+        consts: IntArray,
         near: Callable[[int], BoolArray] | None,
     ) -> None:
         """Record the candidates of all depths of a group on a footprint.
@@ -518,9 +610,11 @@ class Sweep:
         origin. While most live (`live` is None), windows are contiguous slices; later they are
         gathered.
         """
-        last = self._order[-1]
+        last, group = self._order[-1], self._groups[g]
         n, wraps = self._torus.shape[last], self._torus.wrap[last]
-        width = counts_of.prefix.shape[1]
+        width = counts_of.prefix.shape[2]
+        idle = self._instance.snapshot.weights.idle if group.costs is None else 0
+        per_node = group.to_shape * idle
         live: IntArray | None = None
         for depth in depths:
             num = num_origins(n, wraps, depth) * width
@@ -529,25 +623,22 @@ class Sweep:
                 if not len(live):
                     return
             length = link_length(self._torus, last, depth)
-            counts = counts_of.windows(depth, length, num, live)
+            counts = counts_of.windows(depth, length, num, live)[0]
             if int(counts.max()) < 0:
                 return
             if self._inside or near is not None:  # too few nodes, but not blocked for good
                 at = np.arange(num) if live is None else live
-                good = np.ones(len(at), dtype=bool)
-                if self._inside:
-                    good &= self._covering[last][depth][at // width]
-                if near is not None:
-                    good &= near(depth)[at]
-                counts[~good] = np.minimum(counts[~good], best.needs[0] - 1)
-            most, const = int(counts.max()), consts[depth]
-            if most >= best.needs[0] and not best.hopeless(most, const, self._per_node):
-                gains = gains_of.windows(depth, length, num, live)
-                if ends is not None and depth < n:
-                    before, after = _both(ends, depth + 1, num, live)
-                    gains += before
-                    gains += after
-                best.record(counts, gains, const)
+                poor = ~(self._covers(depth, at // width) & (near is None or near(depth)[at]))
+                counts[poor] = np.minimum(counts[poor], best.needs[0] - 1)
+            most = int(counts.max())
+            if most >= best.needs[0]:
+                rows = best.hopeful(most, consts[depth], per_node)
+                if len(rows):
+                    gains = gains_of.windows(depth, length, num, live, rows)
+                    if ends is not None and depth < n:
+                        before, after = _both(ends[None], depth + 1, num, live)
+                        gains -= group.to_boundary[rows, None] * (before + after)
+                    best.record(rows, counts, gains, consts[depth, rows])
             alive = counts >= 0
             if self._minimal:  # one that serves every need ends its origin
                 alive &= counts < best.needs[-1]
@@ -558,43 +649,63 @@ class Sweep:
                 live = live[alive]
 
 
-def _open_places(sums: IntArray, num: int) -> IntArray:
-    """Return sums by place once a footprint's extent is known in one more dimension.
+def _flat(sums: IntArray, places: IntArray | None) -> IntArray:
+    """Return sums by place once a footprint is known in one more dimension, all or some."""
+    flat = sums.reshape(*sums.shape[:2], -1, *sums.shape[4:])
+    return flat if places is None else flat.take(places, axis=2)
 
-    Places where all prisms of all groups are blocked are left out if they are many.
+
+def _grown(prefix: IntArray, length: int, num: int, at: IntArray | None) -> IntArray:
+    """Return the sums over intervals of a dimension, by place once their origin is part of it.
+
+    Those from the first `num` origins of each place, or some, by where they begin in `prefix`.
     """
-    places = sums.reshape(*sums.shape[:2], -1, *sums.shape[4:])
-    counts = places[num : 2 * num].reshape(num * sums.shape[1], places.shape[2], -1)
-    is_open: BoolArray = np.asarray((counts >= 0).any(axis=(0, 2)))
-    if _FEW * np.count_nonzero(is_open) < len(is_open):
-        return places.compress(is_open, axis=2)
-    return places
+    if at is None:
+        return _flat(windows(prefix, 3, length, num), None)
+    return _flat(prefix, at + length) - _flat(prefix, at)
 
 
 @dataclass(frozen=True)
 class _Column:
     """Prefix sums along the last dimension, and of its links, None if none of these matters.
 
-    The origins of the footprint are flat behind it.
+    Shape ``(channels, positions, origins of the footprint)``.
     """
 
     prefix: IntArray
     links: IntArray | None
 
-    def windows(self, depth: int, length: int, num: int, live: IntArray | None) -> IntArray:
+    def windows(
+        self,
+        depth: int,
+        length: int,
+        num: int,
+        live: IntArray | None,
+        channels: IntArray | None = None,
+    ) -> IntArray:
         """Return the sums over prisms from the first `num` origins, or the live ones of them."""
-        before, after = _both(self.prefix, depth, num, live)
+        before, after = _both(self.prefix, depth, num, live, channels)
         sums: IntArray = after - before
         if self.links is not None:
-            before, after = _both(self.links, length, num, live)
+            before, after = _both(self.links, length, num, live, channels)
             sums += after
             sums -= before
         return sums
 
 
-def _both(rows: IntArray, shift: int, num: int, live: IntArray | None) -> tuple[IntArray, IntArray]:
-    """Return entries at the first `num` places, or the live ones, and as many rows after them."""
-    flat, shift = rows.ravel(), shift * rows.shape[1]
+def _both(
+    sums: IntArray,
+    shift: int,
+    num: int,
+    live: IntArray | None,
+    channels: IntArray | None = None,
+) -> tuple[IntArray, IntArray]:
+    """Return entries at the first `num` places, or the live ones, and `shift` positions on."""
+    flat, shift = sums.reshape(len(sums), -1), shift * sums.shape[2]
+    if channels is not None and len(channels) < len(flat):
+        if live is not None:
+            return flat[channels[:, None], live], flat[channels[:, None], live + shift]
+        return flat[channels, :num], flat[channels, shift : shift + num]
     if live is None:
-        return flat[:num], flat[shift : shift + num]
-    return flat.take(live), flat.take(live + shift)
+        return flat[:, :num], flat[:, shift : shift + num]
+    return flat.take(live, axis=1), flat.take(live + shift, axis=1)
