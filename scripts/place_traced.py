@@ -8,6 +8,7 @@ every change seen (a few times a second); its last entry is when that level ende
 
 from __future__ import annotations
 
+import itertools
 import json
 import sys
 from pathlib import Path
@@ -18,25 +19,22 @@ import topoplace as tp
 
 def main(snapshot: str, result: str, trace: str, limit: str, interference: str) -> None:
     """Solve, and write the result and the trace."""
-    seen: list[list[Any]] = []
-    first: list[str] = []
+    seen: list[tuple[str, float, int | None, int | None]] = []
 
     def watch(progress: Any) -> None:
-        if not progress.level or len(first) > 1:
-            return
-        if progress.level not in first:
-            first.append(progress.level)
-        figures = [progress.objective, progress.bound] if len(first) == 1 else seen[-1][1:]
-        if not seen or figures != seen[-1][1:] or len(first) > 1:
-            seen.append([round(progress.seconds, 2), *figures])
+        entry = progress.level, progress.objective, progress.bound
+        if progress.level and (not seen or entry != (seen[-1][0], *seen[-1][2:])):
+            seen.append((progress.level, round(progress.seconds, 2), *entry[1:]))
 
     found = tp.place(snapshot, time_limit=float(limit), interference=interference, callback=watch)
     found.save(result)
     level = found.levels[0]
-    if len(first) < 2:
-        seen.append([round(found.seconds, 2), None, None])
-    seen[-1][1:] = [level.objective, level.bound]
-    Path(trace).write_text(json.dumps({"seconds": found.seconds, "trace": seen}))
+    own = [*itertools.takewhile(lambda entry: entry[0] == level.name, seen)]
+    after = seen[len(own)][1] if len(own) < len(seen) else round(found.seconds, 2)
+    end = after, level.objective, level.bound
+    Path(trace).write_text(
+        json.dumps({"seconds": found.seconds, "trace": [*(entry[1:] for entry in own), end]})
+    )
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from families import FAMILIES, Family
-from study import ROOT, Column, Record, Study, percent, table
+from study import ROOT, Column, Record, Study, groups, percent, table
 from topoplace.snapshot.files import write_document
 
 THIS = "now"
@@ -170,7 +170,7 @@ def _process(command: list[str], checkout: Path) -> tuple[float, float, int]:
     return time.perf_counter() - start, round(usage.ru_maxrss / 1024, 1), process.returncode
 
 
-MOMENTS = (1, 10, 30, 60, 120)
+MOMENTS = (1, 10, 30, 60, 120, 600, 3600)
 """Seconds of a solve at which a profile is taken, as far as the time limit reaches."""
 
 FIELDS = (
@@ -189,26 +189,43 @@ Pair = tuple[Family, list[Run], list[Run]]
 
 
 def write(study: Study, families: Sequence[Family], runs: Sequence[Run]) -> None:
-    """Write all runs, the tables and the picture."""
-    ordered = sorted(runs, key=lambda run: (run.family, run.seed, run.version))
+    """Write all runs, the tables of every time limit, and the picture of the most usual one."""
+    ordered = sorted(runs, key=lambda run: (run.time_limit, run.family, run.seed, run.version))
     study.write([record(run) for run in ordered])
-    seeds = [run.seed for run in runs]
-    about = (
-        f"Seeds {min(seeds)} to {max(seeds)}, {os.cpu_count()} cores, one solve at a time, in a "
-        "process of its own."
-    )
-    pairs = [(one, *(_of(one, runs, version) for version in (THIS, BEFORE))) for one in families]
-    longest = max(run.time_limit for run in runs)
-    moments = [moment for moment in MOMENTS if moment <= longest]
-    profile = [*SNAPSHOTS, *map(_proven_in, moments), *map(_gap_at, moments)]
-    there = [pair for pair in pairs if pair[1]]
-    parts = [about, "## This version", table(there, profile), table(there, NEEDS)]
-    if any(run.version == BEFORE for run in runs):
-        both = [(family, *_common(*own)) for family, *own in pairs]
-        besides = table([pair for pair in both if pair[1]], BESIDE)
-        parts += ["## Compared with the version before", besides]
+    parts = [f"{os.cpu_count()} cores, one solve at a time, in a process of its own."]
+    of_limit = groups(ordered, "time_limit")
+    for limit, own in of_limit.items():
+        parts += _tables(families, own, limit)
     study.page(*parts, title="Exact placement on snapshots nobody looked at")
-    draw(study, there, longest)
+    usual = max(of_limit, key=lambda limit: len({run.family for run in of_limit[limit]}))
+    draw(study, _by_family(families, of_limit[usual]), usual)
+
+
+def _by_family(families: Sequence[Family], runs: Sequence[Run]) -> list[Pair]:
+    """Return the families of which there are runs of this version, with these."""
+    pairs = [(one, *(_of(one, runs, version) for version in (THIS, BEFORE))) for one in families]
+    return [pair for pair in pairs if pair[1]]
+
+
+def _tables(families: Sequence[Family], runs: Sequence[Run], limit: float) -> list[str]:
+    """Return what a page has of the runs with one time limit."""
+    there = _by_family(families, runs)
+    moments = [moment for moment in MOMENTS if moment <= limit]
+    profile = [*SNAPSHOTS, *map(_proven_in, moments), ALL_PROVEN, *map(_gap_at, moments)]
+    seeds = sorted({run.seed for run in runs})
+    parts = [
+        f"## With a time limit of {limit:g} s",
+        f"Seeds {seeds[0]} to {seeds[-1]}.",
+        table(there, profile),
+        table(there, NEEDS),
+    ]
+    if any(run.version == BEFORE for run in runs):
+        both = [(family, *_common(*own)) for family, *own in there]
+        parts += [
+            f"### {limit:g} s, compared with the version before",
+            table([pair for pair in both if pair[1]], BESIDE),
+        ]
+    return parts
 
 
 def record(run: Run) -> Record:
@@ -266,11 +283,14 @@ SNAPSHOTS: list[Column] = [
     ("snapshots", lambda pair: pair[0].title),
     ("number", lambda pair: len(pair[1])),
 ]
+ALL_PROVEN: Column = (
+    "all levels proven",
+    lambda pair: percent(sum(run.all_proven for run in pair[1]) / len(pair[1]), 0),
+)
 NEEDS: list[Column] = [
     SNAPSHOTS[0],
     ("solve, median s", _over(statistics.median, lambda run: run.seconds, 1)),
     ("longest s", _over(max, lambda run: run.seconds, 1)),
-    ("of a limit of", lambda pair: f"{pair[1][0].time_limit:g}"),
     ("peak memory, MB", _over(max, lambda run: run.peak_mb, 0)),
     ("largest result, MB", _over(max, lambda run: run.certificate_bytes / 1e6, 1)),
     ("longest check, s", _over(max, lambda run: run.check_seconds, 1)),
