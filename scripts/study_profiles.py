@@ -192,7 +192,7 @@ def write(study: Study, families: Sequence[Family], runs: Sequence[Run]) -> None
     """Write all runs, the tables of every time limit, and the picture of the most usual one."""
     ordered = sorted(runs, key=lambda run: (run.time_limit, run.family, run.seed, run.version))
     study.write([record(run) for run in ordered])
-    parts = [f"{os.cpu_count()} cores, one solve at a time, in a process of its own."]
+    parts = [f"{os.cpu_count()} cores; every solve is in a process of its own."]
     of_limit = groups(ordered, "time_limit")
     for limit, own in of_limit.items():
         parts += _tables(families, own, limit)
@@ -215,7 +215,7 @@ def _tables(families: Sequence[Family], runs: Sequence[Run], limit: float) -> li
     seeds = sorted({run.seed for run in runs})
     parts = [
         f"## With a time limit of {limit:g} s",
-        f"Seeds {seeds[0]} to {seeds[-1]}.",
+        f"Seeds {seeds[0]} to {seeds[-1]}." if len(seeds) > 1 else f"Seed {seeds[0]}.",
         table(there, profile),
         table(there, NEEDS),
     ]
